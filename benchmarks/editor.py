@@ -1,10 +1,12 @@
-"""How long an editor waits: `python benchmarks/editor.py FILE...`, over standard input and output, with a warm server.
+"""How long an editor waits: `python benchmarks/editor.py FILE...`, over standard input and output,
+with a warm server.
 
-Opens each file, changes it a few times, and prints the medians from a change to its diagnostics (less the pause that
-the server waits for further changes); when these are there, of a hover, of the quick fixes at a finding (another one
-each time), and of the code actions for the whole file; and of a hover and of the quick fixes at a finding right
-behind a change. The client is one that asks for the edit of what was chosen, as most do; `choose` is that answer. On a
-busy machine the processor time that the server took for a change (on Linux) says more than the time that passed.
+Opens each file, changes it a few times, and prints the medians from a change to its diagnostics
+(less the pause that the server waits for further changes); when these are there, of a hover, of the
+quick fixes at a finding (another one each time), and of the code actions for the whole file; and of
+a hover and of the quick fixes at a finding right behind a change. The client is one that asks for
+the edit of what was chosen, as most do; `choose` is that answer. On a busy machine the processor
+time that the server took for a change (on Linux) says more than the time that passed.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ WHOLE = types.Range(types.Position(0, 0), types.Position(100_000, 0))
 
 LATER = types.ClientCapabilities(
     text_document=types.TextDocumentClientCapabilities(
-        code_action=types.CodeActionClientCapabilities(resolve_support=types.ClientCodeActionResolveOptions(["edit"]))
+        code_action=types.CodeActionClientCapabilities(
+            resolve_support=types.ClientCodeActionResolveOptions(["edit"])
+        )
     )
 )
 COLUMNS = ("change", "its CPU", "hover", "fix", "actions", "look", "its fix", "choose")
@@ -84,7 +88,10 @@ async def _measured(at: Editor, file: Path) -> str:
             await at.diagnostics(name)
     at.close(name)
     taken["change"] = [each - DEBOUNCE for each in taken["change"]]
-    told = (f"{1000 * statistics.median(taken[column]):8.0f}" if taken[column] else f"{'':8}" for column in COLUMNS)
+    told = (
+        f"{1000 * statistics.median(taken[column]):8.0f}" if taken[column] else f"{'':8}"
+        for column in COLUMNS
+    )
     return f"{file.name:30} {len(text.splitlines()):8} {' '.join(told)}"
 
 

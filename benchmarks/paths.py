@@ -35,7 +35,9 @@ def read(path: Path) -> tuple[str, ast.Module] | None:
 
 
 def main() -> None:
-    """Prints the number of paths of an entry (median, 90th percentile, most) and the CPU time of a path."""
+    """Prints the number of paths of an entry (median, 90th percentile, most) and the CPU time of a
+    path.
+    """
     library.load()
     sys.setrecursionlimit(RECURSION_LIMIT)
     program = Program(read)
@@ -51,8 +53,14 @@ def main() -> None:
             times.append((time.process_time() - start) / len(tapes))
     tenth = statistics.quantiles(counts, n=10)[-1]
     print(f"{len(files)} files, {len(counts)} entries")
-    print(f"paths of an entry: median {statistics.median(counts):.0f}, 90th percentile {tenth:.0f}, most {max(counts)}")
-    print(f"CPU time of a path: median {1000 * statistics.median(times):.1f} ms, most {1000 * max(times):.1f} ms")
+    print(
+        f"paths of an entry: median {statistics.median(counts):.0f}, 90th percentile "
+        f"{tenth:.0f}, most {max(counts)}"
+    )
+    print(
+        f"CPU time of a path: median {1000 * statistics.median(times):.1f} ms, most "
+        f"{1000 * max(times):.1f} ms"
+    )
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
-"""What other linters say of the same programs: `python benchmarks/peers.py --tools FOLDER [--bench FOLDER] [--write]`.
+"""What other linters say of the same programs: `python benchmarks/peers.py --tools FOLDER [--bench
+FOLDER] [--write]`.
 
-Each folder of a bench is a case: `before/` has a defect that was executed, and `after/` is the same program without
-it; some cases are sound from the start. A defect has its code and the lines at fault: in marks (`# expect: CODE`), or
-in `case.toml`. Counted are, for each tool,
+Each folder of a bench is a case: `before/` has a defect that was executed, and `after/` is the same
+program without it; some cases are sound from the start. A defect has its code and the lines at
+fault: in marks (`# expect: CODE`), or in `case.toml`. Counted are, for each tool,
 
-- the defects that it names: it reports, anywhere in the program, what `MEANS` maps to the code of the defect;
+- the defects that it names: it reports, anywhere in the program, what `MEANS` maps to the code of
+  the defect;
 - the defects of which it reports a line at fault, whatever it says of it;
 - in the sound programs, the lines that it reports by a rule of `MEANS`, and by any rule;
 - the CPU seconds that all this takes it.
 
-FOLDER of `--tools` holds the tools' commands (`pip install torch-preflight torchfix ruff pylint mldoct`, in an
-environment of their own); what is not there is left out. `--write` puts the tables into `docs/comparison.md`.
+FOLDER of `--tools` holds the tools' commands
+(`pip install torch-preflight torchfix ruff pylint mldoct`, in an environment of their own); what is
+not there is left out. `--write` puts the tables into `docs/comparison.md`.
 """
 
 from __future__ import annotations
@@ -33,7 +36,13 @@ PLACEHOLDER = [1]  # lines of a case whose place nobody wrote down
 
 _GRADLINT = ("gradlint", "check", "--no-cache", "--output-format", "concise")
 _RUFF = ("ruff", "check", "--isolated", "--no-cache", "--output-format", "concise")
-_PYLINT = ("pylint", "--rcfile=/dev/null", "--score=n", "--msg-template={path}:{line}: {msg_id}", "--jobs=2")
+_PYLINT = (
+    "pylint",
+    "--rcfile=/dev/null",
+    "--score=n",
+    "--msg-template={path}:{line}: {msg_id}",
+    "--jobs=2",
+)
 _MLDOCT = """
 import sys
 from mldoctor.linter import lint_script
@@ -65,8 +74,18 @@ _PREFLIGHT = {
 _UNUSED_VALUE = ["GL206", "GL303", "GL511"]  # an expression by itself
 TOOLS = [
     Tool("gradlint", _GRADLINT, "torch-gradlint", {}),
-    Tool("gradlint, `--min-severity warning`", (*_GRADLINT, "--min-severity", "warning"), "torch-gradlint", {}),
-    Tool("torch-preflight", ("torch-preflight", "check", "--no-color", "-f", "github"), "torch-preflight", _PREFLIGHT),
+    Tool(
+        "gradlint, `--min-severity warning`",
+        (*_GRADLINT, "--min-severity", "warning"),
+        "torch-gradlint",
+        {},
+    ),
+    Tool(
+        "torch-preflight",
+        ("torch-preflight", "check", "--no-color", "-f", "github"),
+        "torch-preflight",
+        _PREFLIGHT,
+    ),
     Tool(
         "TorchFix, every rule",
         ("torchfix", "--select", "ALL"),
@@ -81,9 +100,13 @@ TOOLS = [
     ),
     Tool("ruff, its defaults", _RUFF, "ruff", {"B018": _UNUSED_VALUE}),
     Tool("ruff, every rule", (*_RUFF, "--select", "ALL"), "ruff", {"B018": _UNUSED_VALUE}),
-    Tool("pylint, its defaults", _PYLINT, "pylint", {"W0104": _UNUSED_VALUE, "W0106": _UNUSED_VALUE}),
+    Tool(
+        "pylint, its defaults", _PYLINT, "pylint", {"W0104": _UNUSED_VALUE, "W0106": _UNUSED_VALUE}
+    ),
 ]
-_REPORT = re.compile(r"(?:file=)?([^\s:,=]+\.py)(?::|,line=)(\d+).*?\b([A-Z]{1,4}\d{3,4}|[a-z]+(?:_[a-z]+)+)\b")
+_REPORT = re.compile(
+    r"(?:file=)?([^\s:,=]+\.py)(?::|,line=)(\d+).*?\b([A-Z]{1,4}\d{3,4}|[a-z]+(?:_[a-z]+)+)\b"
+)
 _EXPECTED = re.compile(r"# expect: (GL\d{3})")
 
 
@@ -107,7 +130,9 @@ class Said:
 
 def main() -> None:
     """Prints the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tools", type=Path, default=Path(sys.executable).parent)
     parser.add_argument("--bench", type=Path, default=BENCH)
     parser.add_argument("--write", action="store_true")
@@ -127,7 +152,10 @@ def tables(bench: Path, folder: Path) -> Iterator[str]:
     cases = sorted(path for path in bench.iterdir() if (path / "after").is_dir())
     defects = [defect for case in cases for defect in defects_of(case)]
     sound = f"lines in {len(cases)} sound programs, by rules that are compared"
-    yield f"| | names, of {len(defects)} defects | reports a line at fault | {sound} | by any rule | CPU |"
+    yield (
+        f"| | names, of {len(defects)} defects | reports a line at fault | {sound} | by any rule "
+        "| CPU |"
+    )
     yield "| --- | --- | --- | --- | --- | --- |"
     there = [(tool, command) for tool in TOOLS if (command := _command(tool, folder)) is not None]
     for tool, command in there:
@@ -135,16 +163,27 @@ def tables(bench: Path, folder: Path) -> Iterator[str]:
         said = list(reports(command, bench))
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        yield f"| {tool.name} | {' | '.join(map(str, figures(tool, defects, said, bench)))} | {seconds:.1f} s |"
+        yield (
+            f"| {tool.name} | {' | '.join(map(str, figures(tool, defects, said, bench)))} | "
+            f"{seconds:.1f} s |"
+        )
     yield ""
     yield "| rule | taken for |"
     yield "| --- | --- |"
-    told = dict.fromkeys((tool.package, rule, tuple(codes)) for tool, _ in there for rule, codes in tool.means.items())
+    told = dict.fromkeys(
+        (tool.package, rule, tuple(codes))
+        for tool, _ in there
+        for rule, codes in tool.means.items()
+    )
     yield from (f"| {package} {rule} | {', '.join(codes)} |" for package, rule, codes in told)
 
 
-def figures(tool: Tool, defects: Sequence[Defect], said: Sequence[Said], bench: Path) -> tuple[int, int, int, int]:
-    """The defects that are named, and met; the lines in sound programs, by the rules of the mapping, and by any."""
+def figures(
+    tool: Tool, defects: Sequence[Defect], said: Sequence[Said], bench: Path
+) -> tuple[int, int, int, int]:
+    """The defects that are named, and met; the lines in sound programs, by the rules of the
+    mapping, and by any.
+    """
     by_side: dict[tuple[str, str], list[Said]] = {}
     for each in said:
         case, side = each.file.relative_to(bench).parts[:2]
@@ -175,7 +214,9 @@ def defects_of(case: Path) -> Iterator[Defect]:
     for expected in spec.get("before", {}).get("expect", ()):
         if expected["lines"] != PLACEHOLDER:
             file = case / "before" / expected["file"]
-            yield Defect(case, expected["code"], frozenset((file, line) for line in expected["lines"]))
+            yield Defect(
+                case, expected["code"], frozenset((file, line) for line in expected["lines"])
+            )
 
 
 def _marked(folder: Path) -> Iterator[tuple[str, tuple[Path, int]]]:
@@ -196,7 +237,12 @@ def _command(tool: Tool, folder: Path) -> list[str] | None:
 
 
 def _imports(python: str, module: str) -> bool:
-    return subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            [python, "-c", f"import {module}"], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
 
 
 def reports(command: Sequence[str], bench: Path) -> Iterator[Said]:

@@ -1,9 +1,11 @@
-"""How fast gradlint is, beside others, on packages from PyPI: `python benchmarks/speed.py trl accelerate`.
+"""How fast gradlint is, beside others, on packages from PyPI:
+`python benchmarks/speed.py trl accelerate`.
 
-Downloads the source of each package, then runs, one after the other and several times over: gradlint without a cache,
-gradlint with nothing changed, torch-preflight, torchfix, ruff, and `libcst.parse_module` on all files. Prints medians
-of CPU and wall time, peak memory of the largest process, ratios of CPU to gradlint's, and how time grows with lines.
-What is not installed is left out.
+Downloads the source of each package, then runs, one after the other and several times over:
+gradlint without a cache, gradlint with nothing changed, torch-preflight, torchfix, ruff, and
+`libcst.parse_module` on all files. Prints medians of CPU and wall time, peak memory of the largest
+process, ratios of CPU to gradlint's, and how time grows with lines. What is not installed is left
+out.
 """
 
 from __future__ import annotations
@@ -44,12 +46,17 @@ class Run:
 
 
 def measured(command: list[str]) -> Run:
-    """Runs a command with its output thrown away; the memory is that of the largest process of it."""
+    """Runs a command with its output thrown away; the memory is that of the largest process of
+    it.
+    """
     code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=-3, stderr=-3)\n"
     code += "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(used.ru_maxrss)"
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     told = subprocess.run(
-        [sys.executable, "-S", "-E", "-c", code, *command], capture_output=True, text=True, check=True
+        [sys.executable, "-S", "-E", "-c", code, *command],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -59,14 +66,27 @@ def measured(command: list[str]) -> Run:
 def median(command: list[str], times: int) -> Run:
     """The medians of several runs."""
     runs = [measured(command) for _ in range(times)]
-    return Run(*(statistics.median(getattr(run, key) for run in runs) for key in ("cpu", "wall", "memory")))
+    return Run(
+        *(statistics.median(getattr(run, key) for run in runs) for key in ("cpu", "wall", "memory"))
+    )
 
 
 def download(package: str, folder: Path) -> None:
     """The source of a package, from PyPI: its sdist, or else its wheel."""
     into = folder / "downloads" / package
     for kind in (["--no-binary", ":all:"], ["--only-binary", ":all:"]):
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", *kind, "-d", str(into), package]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            *kind,
+            "-d",
+            str(into),
+            package,
+        ]
         if subprocess.run(command, check=False).returncode == 0:
             break
     for file in into.iterdir():
@@ -112,7 +132,10 @@ def compare(target: Path, cache: Path, times: int) -> None:
             measured(command)  # fills the cache
         run = median(command, times)
         base = base or run.cpu
-        print(f"{name:20} {run.cpu:8.2f} s CPU {run.wall:8.2f} s wall {run.memory:6.0f} MiB {run.cpu / base:8.2f}x")
+        print(
+            f"{name:20} {run.cpu:8.2f} s CPU {run.wall:8.2f} s wall {run.memory:6.0f} MiB "
+            f"{run.cpu / base:8.2f}x"
+        )
 
 
 def grow(package: Path, folder: Path, times: int) -> None:
@@ -122,16 +145,26 @@ def grow(package: Path, folder: Path, times: int) -> None:
         for number in range(copies):
             shutil.copytree(package, target / f"copy{number}")
         run = median(commands(target, folder)["gradlint, cold"], times)
-        print(f"{copies}x {lines_under(target):9,} lines {run.cpu:8.2f} s CPU {run.memory:6.0f} MiB")
+        print(
+            f"{copies}x {lines_under(target):9,} lines {run.cpu:8.2f} s CPU {run.memory:6.0f} MiB"
+        )
 
 
 def main() -> None:
     """Downloads, runs and prints."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("packages", nargs="*", help="names on PyPI")
-    parser.add_argument("--source", type=Path, help="measure this folder instead of packages from PyPI")
-    parser.add_argument("--times", type=int, default=3, help="runs of each command; medians are printed")
-    parser.add_argument("--growth", action="store_true", help="print how time grows with copies of the first package")
+    parser.add_argument(
+        "--source", type=Path, help="measure this folder instead of packages from PyPI"
+    )
+    parser.add_argument(
+        "--times", type=int, default=3, help="runs of each command; medians are printed"
+    )
+    parser.add_argument(
+        "--growth",
+        action="store_true",
+        help="print how time grows with copies of the first package",
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

@@ -1,13 +1,16 @@
-"""What `gradlint trace` costs: the time of a training step, watched and recorded, as a ratio to the plain step.
+"""What `gradlint trace` costs: the time of a training step, watched and recorded, as a ratio to the
+plain step.
 
-The variants take turns in one process, a few steps each and in a new order each time, so that a busy machine and what
-the one before left in the caches slow all of them alike; the figure is the median of the ratios within a turn, in
-process CPU time, on one thread. With `--device cuda` it is wall time up to the moment when the device has finished.
+The variants take turns in one process, a few steps each and in a new order each time, so that a
+busy machine and what the one before left in the caches slow all of them alike; the figure is the
+median of the ratios within a turn, in process CPU time, on one thread. With `--device cuda` it is
+wall time up to the moment when the device has finished.
 
-    MALLOC_MMAP_THRESHOLD_=1000000000 MALLOC_TRIM_THRESHOLD_=1000000000 python benchmarks/trace_overhead.py
+    MALLOC_MMAP_THRESHOLD_=1000000000 MALLOC_TRIM_THRESHOLD_=1000000000 python
+    benchmarks/trace_overhead.py
 
-With malloc's thresholds left alone, any Python object kept for each node shifts how glibc asks for pages, and a
-convolution's ratio moves by several per cent for that alone.
+With malloc's thresholds left alone, any Python object kept for each node shifts how glibc asks for
+pages, and a convolution's ratio moves by several per cent for that alone.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ Step = Callable[[], None]
 
 def mlp(device: str) -> Step:
     """Three small layers: as much Python as arithmetic, the worst case."""
-    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
+    model = nn.Sequential(
+        nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10)
+    )
     return _step(model.to(device), torch.randn(64, 64), torch.randint(0, 10, (64,)))
 
 
@@ -56,8 +61,12 @@ def transformer(device: str) -> Step:
 def large(device: str) -> Step:
     """Twelve encoder layers of width 768 on 8192 tokens, under autocast to bfloat16."""
     layer = nn.TransformerEncoderLayer(768, 12, 3072, batch_first=True)
-    model = nn.Sequential(nn.TransformerEncoder(layer, 12, enable_nested_tensor=False), nn.Linear(768, 10))
-    return _step(model.to(device), torch.randn(16, 512, 768), torch.randint(0, 10, (16, 512)), bfloat16=True)
+    model = nn.Sequential(
+        nn.TransformerEncoder(layer, 12, enable_nested_tensor=False), nn.Linear(768, 10)
+    )
+    return _step(
+        model.to(device), torch.randn(16, 512, 768), torch.randint(0, 10, (16, 512)), bfloat16=True
+    )
 
 
 def _step(model: nn.Module, x: torch.Tensor, y: torch.Tensor, *, bfloat16: bool = False) -> Step:
@@ -105,9 +114,20 @@ def traced(level: Level) -> Callable[[], contextlib.AbstractContextManager[None]
     return watched
 
 
-VARIANTS = {"plain": plain, "null": plain, "watch": traced("watch"), "record": traced("record"), "anomaly": anomaly}
+VARIANTS = {
+    "plain": plain,
+    "null": plain,
+    "watch": traced("watch"),
+    "record": traced("record"),
+    "anomaly": anomaly,
+}
 MODELS = {"mlp": (mlp, 60), "cnn": (cnn, 3), "transformer": (transformer, 3)}
-ON_CUDA = {"mlp": (mlp, 60), "cnn": (cnn, 40), "transformer": (transformer, 30), "large": (large, 3)}
+ON_CUDA = {
+    "mlp": (mlp, 60),
+    "cnn": (cnn, 40),
+    "transformer": (transformer, 30),
+    "large": (large, 3),
+}
 
 
 def measure(step: Step, steps: int, turns: int) -> dict[str, float]:
@@ -124,7 +144,9 @@ def measure(step: Step, steps: int, turns: int) -> dict[str, float]:
     return {name: round(statistics.median(values), 3) for name, values in ratios.items()}
 
 
-def _time(step: Step, steps: int, variant: Callable[[], contextlib.AbstractContextManager[None]]) -> float:
+def _time(
+    step: Step, steps: int, variant: Callable[[], contextlib.AbstractContextManager[None]]
+) -> float:
     with variant():
         step()
         began = _now()
@@ -142,7 +164,9 @@ def _now() -> float:
 
 def main() -> None:
     """Measure the models that are named."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("models", nargs="*")
@@ -152,7 +176,10 @@ def main() -> None:
     models = MODELS if options.device == "cpu" else ON_CUDA
     for name in options.models or models:
         make, steps = models[name]
-        print(json.dumps({"model": name, **measure(make(options.device), steps, options.turns)}), flush=True)
+        print(
+            json.dumps({"model": name, **measure(make(options.device), steps, options.turns)}),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -22,11 +22,14 @@ __version__ = "0.1.0"
 
 _HOMES = {
     **dict.fromkeys(("Traced", "Tracing", "check", "trace"), "api"),
-    **dict.fromkeys(("Applicability", "Edit", "Finding", "Fix", "Related", "Severity", "Span"), "finding"),
+    **dict.fromkeys(
+        ("Applicability", "Edit", "Finding", "Fix", "Related", "Severity", "Span"), "finding"
+    ),
     "UserError": "errors",
 }
 __all__ = [
-    "Applicability", "Edit", "Finding", "Fix", "Related", "Severity", "Span", "Traced", "Tracing", "UserError",
+    "Applicability", "Edit", "Finding", "Fix", "Related", "Severity", "Span", "Traced", "Tracing",
+    "UserError",
     "__version__", "check", "trace",
 ]  # fmt: skip
 
@@ -34,7 +37,9 @@ __all__ = [
 if not TYPE_CHECKING:  # where a module has this function, every name is taken to be there
 
     def __getattr__(name: str) -> object:
-        """What is public, imported when it is first asked for: `import gradlint` itself costs nothing."""
+        """What is public, imported when it is first asked for: `import gradlint` itself costs
+        nothing.
+        """
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import importlib

@@ -1,4 +1,6 @@
-"""From files to what the rules say of them: from the cache where nothing has changed, else by the analyzer."""
+"""From files to what the rules say of them: from the cache where nothing has changed, else by the
+analyzer.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _GIVEN_UP = ("part", "internal")
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the rules found, sorted and without repetition, where the analysis gave up, and what does not parse."""
+    """What the rules found, sorted and without repetition, where the analysis gave up, and what
+    does not parse.
+    """
 
     findings: tuple[Finding, ...]
     gaps: tuple[Gap, ...]
@@ -52,13 +56,15 @@ def analyze(
     without_parts: Collection[Path] = (),
     shard: parallel.Shard | None = None,
 ) -> Analysis:
-    """What the selected rules say of `files`; `sources` holds texts that differ from what is on disk.
+    """What the selected rules say of `files`; `sources` holds texts that differ from what is on
+    disk.
 
-    Of files that are not to be `entered` it is only said whether they parse; all are entered where that is not given.
-    Of those `without_parts` only what trains is entered.
-    `kept` is what earlier analyses by the same rules have found, and takes what this one finds, where it `keeps` that.
-    `progress` is told how many files are done. Of the work, a `shard` is what belongs to it: of the other files, it is
-    said of all calls of `backward` that no path came to them, as far as this shard has seen.
+    Of files that are not to be `entered` it is only said whether they parse; all are entered where
+    that is not given. Of those `without_parts` only what trains is entered. `kept` is what earlier
+    analyses by the same rules have found, and takes what this one finds, where it `keeps` that.
+    `progress` is told how many files are done. Of the work, a `shard` is what belongs to it: of the
+    other files, it is said of all calls of `backward` that no path came to them, as far as this
+    shard has seen.
     """
     real = dict(zip(files, real_paths(files), strict=True))
     names = {place: path for path, place in real.items()}
@@ -71,7 +77,13 @@ def analyze(
     parts = every if shard is None else shard.share(every, costs)
     apart = frozenset(real[path] for path in without_parts)
     kept = Cache() if kept is None else kept
-    kept.forget([path for path in names if path in kept.records and kept.records[path].entered != (path in inside)])
+    kept.forget(
+        [
+            path
+            for path in names
+            if path in kept.records and kept.records[path].entered != (path in inside)
+        ]
+    )
     results: dict[parallel.Batch, dict[Path, Record] | None] = {}
     done, size = 0, sum(map(len, parts))
     before = gc.get_threshold()
@@ -83,20 +95,34 @@ def analyze(
                 progress(done, size)
     finally:
         memo.forget()
-        gc.set_threshold(*before)  # which batches that are analysed in this process leave as they need it
+        gc.set_threshold(
+            *before
+        )  # which batches that are analysed in this process leave as they need it
     found = [result for part in sorted(results) for result in _of_part(part, results[part])]
-    faults = [record.fault for records in results.values() for record in (records or {}).values() if record.fault]
+    faults = [
+        record.fault
+        for records in results.values()
+        for record in (records or {}).values()
+        if record.fault
+    ]
     if keeps:
         kept.keep(records for records in results.values() if records)
     met = [item for records in results.values() for item in (records or {}).items()]
     checked = {path: record for path, record in met if record.results is not None}
-    unreached = list(_unreached({path: record.backwards for path, record in checked.items()}, found))
+    unreached = list(
+        _unreached({path: record.backwards for path, record in checked.items()}, found)
+    )
     analysis = _collect(found, faults, names, unreached, checked)
     if shard is None:
         return analysis
-    others = _written({path for part in every for path in part if path in inside} - checked.keys(), texts)
+    others = _written(
+        {path for part in every for path in part if path in inside} - checked.keys(), texts
+    )
     elsewhere = _missed(_unreached(others, found), names)
-    return replace(analysis, unreached=tuple(sorted((*analysis.unreached, *elsewhere), key=lambda gap: gap.sort_key)))
+    return replace(
+        analysis,
+        unreached=tuple(sorted((*analysis.unreached, *elsewhere), key=lambda gap: gap.sort_key)),
+    )
 
 
 def _written(paths: Iterable[Path], texts: Mapping[Path, str]) -> Mapping[Path, Sequence[Written]]:
@@ -145,17 +171,25 @@ def _results(
     yield from known.items()
     left = [part for part in parts if part not in known]
     if left:
-        from gradlint.analyzer import Given, analyze_batch  # all that runs programs: a tenth of a second
+        from gradlint.analyzer import (
+            Given,
+            analyze_batch,
+        )  # all that runs programs: a tenth of a second
 
         def given(part: parallel.Batch) -> Given:
-            return Given(*asked, {path: kept.records[path] for path in part if path in kept.records}, keeps)
+            return Given(
+                *asked, {path: kept.records[path] for path in part if path in kept.records}, keeps
+            )
 
         yield from parallel.spread(parallel.Work(analyze_batch, given), left, jobs)
 
 
 def _replay(part: parallel.Batch, records: Mapping[Path, Record]) -> dict[Path, Record] | None:
     """The records of a batch if all of its files have one whose results go together."""
-    if any(path not in records or records[path].results is None or records[path].is_edited for path in part):
+    if any(
+        path not in records or records[path].results is None or records[path].is_edited
+        for path in part
+    ):
         return None
     ran = Ran()
     for path, entry in in_order([(path, records[path].entries) for path in part]):
@@ -176,7 +210,9 @@ def _of_part(part: parallel.Batch, records: Mapping[Path, Record] | None) -> Ite
             yield from (records[path].results or {}).values()
 
 
-def _unreached(backwards: Mapping[Path, Sequence[Written]], results: Sequence[Result]) -> Iterator[Gap]:
+def _unreached(
+    backwards: Mapping[Path, Sequence[Written]], results: Sequence[Result]
+) -> Iterator[Gap]:
     """Those of the calls of `backward` in files to which no path came."""
     reached = {place for result in results for place in result.reached}
     for path, calls in backwards.items():
@@ -189,7 +225,9 @@ def _unreached(backwards: Mapping[Path, Sequence[Written]], results: Sequence[Re
 def _reason(path: str, written: Written, results: Sequence[Result]) -> str:
     """Why no path came to a call of `backward`, as far as it is known."""
     around = path, written.function
-    through = [result for result in results if around in result.executed] if written.function else results
+    through = (
+        [result for result in results if around in result.executed] if written.function else results
+    )
     if not through:
         return f"no path leads here: none got through the function at line {written.function}"
     kinds = sorted({gap.kind for result in through for gap in result.gaps if gap.at.path == path})
@@ -218,8 +256,18 @@ def _collect(
     missed = _missed(unreached, names)
     return Analysis(
         tuple(sorted(renamed, key=lambda finding: finding.sort_key)),
-        tuple(sorted((replace(gap, at=_span(gap.at, shown)) for gap in gaps), key=lambda gap: gap.sort_key)),
-        tuple(sorted((replace(fault, at=_span(fault.at, shown)) for fault in faults), key=lambda fault: fault.at)),
+        tuple(
+            sorted(
+                (replace(gap, at=_span(gap.at, shown)) for gap in gaps),
+                key=lambda gap: gap.sort_key,
+            )
+        ),
+        tuple(
+            sorted(
+                (replace(fault, at=_span(fault.at, shown)) for fault in faults),
+                key=lambda fault: fault.at,
+            )
+        ),
         missed,
         _coverage(records, [gap.at for gap in missed]),
     )
@@ -247,7 +295,12 @@ def _coverage(records: Mapping[Path, Record], missed: Sequence[Span]) -> Coverag
 def _missed(unreached: Iterable[Gap], names: Mapping[Path, Path]) -> tuple[Gap, ...]:
     """Calls that no path came to, as reports tell them, in order."""
     shown = _shown(names)
-    return tuple(sorted((replace(gap, at=_span(gap.at, shown)) for gap in unreached), key=lambda gap: gap.sort_key))
+    return tuple(
+        sorted(
+            (replace(gap, at=_span(gap.at, shown)) for gap in unreached),
+            key=lambda gap: gap.sort_key,
+        )
+    )
 
 
 def _shown(names: Mapping[Path, Path]) -> _Shown:
@@ -255,7 +308,9 @@ def _shown(names: Mapping[Path, Path]) -> _Shown:
 
 
 class _Shown(dict[str, str]):
-    """How reports write a path: as it was given; that of an imported file relative to the working folder."""
+    """How reports write a path: as it was given; that of an imported file relative to the working
+    folder.
+    """
 
     def __missing__(self, path: str) -> str:
         self[path] = shown_path(path)

@@ -1,4 +1,6 @@
-"""The analysis of a batch of files: their entries, run one after the other, and what the rules say of each."""
+"""The analysis of a batch of files: their entries, run one after the other, and what the rules say
+of each.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,19 @@ from gradlint.source import document, parse
 from gradlint.source.parse import SyntaxFault
 from gradlint.tape import Tape
 
-RECURSION_LIMIT = 6_000  # Python frames: the interpreter nests some ten for each nested call of the program
-STACK = 256 << 20  # bytes, as far as the system allows: what those frames take where C stands between them
+RECURSION_LIMIT = (
+    6_000  # Python frames: the interpreter nests some ten for each nested call of the program
+)
+STACK = (
+    256 << 20
+)  # bytes, as far as the system allows: what those frames take where C stands between them
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a batch is analysed with: texts that are not on disk, rules, files to enter, and what is known of it."""
+    """What a batch is analysed with: texts that are not on disk, rules, files to enter, and what is
+    known of it.
+    """
 
     texts: dict[Path, str]
     chosen: Sequence[str]
@@ -63,7 +71,9 @@ def analyze_batch(paths: Sequence[Path], given: Given) -> dict[Path, Record]:
 
 
 def _widen_stack() -> None:
-    """Raises the soft limit of the stack, which grows up to it, where there is such a limit (not on Windows)."""
+    """Raises the soft limit of the stack, which grows up to it, where there is such a limit (not on
+    Windows).
+    """
     try:
         import resource
     except ImportError:
@@ -78,7 +88,9 @@ _parsed = memo.of_texts(parse.parse)  # most files are imported by several batch
 
 
 class _Analyzer:
-    """Enters files one after the other; what the entries of one file have run through is not entered again."""
+    """Enters files one after the other; what the entries of one file have run through is not
+    entered again.
+    """
 
     def __init__(self, given: Given) -> None:
         self.given = given
@@ -127,26 +139,41 @@ class _Analyzer:
         return made
 
     def _note_what_was_read(self, made: dict[Path, Record]) -> None:
-        """Adds to records what their results rest on, with records of the files that were imported only."""
-        targets = {path for found in self.program.edges.values() for path in found.values() if path is not None}
+        """Adds to records what their results rest on, with records of the files that were imported
+        only.
+        """
+        targets = {
+            path
+            for found in self.program.edges.values()
+            for path in found.values()
+            if path is not None
+        }
         for path in sorted((targets | self.program.edges.keys()) - made.keys()):
             made[path] = Record((), None)
         for file, word in sorted(self.rested):
             path = Path(file)
-            was_read = path in self.program.sources  # else it has no word that it was looked through for
-            made[path].parts[word] = text_of(self.program.sources[path], word) if was_read else NOTHING
+            was_read = (
+                path in self.program.sources
+            )  # else it has no word that it was looked through for
+            made[path].parts[word] = (
+                text_of(self.program.sources[path], word) if was_read else NOTHING
+            )
         for path, record in made.items():
             known = self.given.records.get(path)
             record.in_package = in_package(path)
             record.take_imports(self.program.edges.get(path, {}), known)
-            record.content = self.contents.get(path) or (known.content if known is not None else content_of(path))
+            record.content = self.contents.get(path) or (
+                known.content if known is not None else content_of(path)
+            )
 
     def _record(self, path: Path) -> Record | None:
         """What is known of a file before its entries are run; None where it cannot be read."""
         entered = path in self.given.entered
         known = self.given.records.get(path)
         if known is not None and known.results is not None and not known.is_edited:
-            return Record(known.entries, {}, fault=known.fault, entered=entered, backwards=known.backwards)
+            return Record(
+                known.entries, {}, fault=known.fault, entered=entered, backwards=known.backwards
+            )
         parsed = self._parse(path) if entered else self._looked_at(path)
         if parsed is None:
             return None
@@ -189,24 +216,45 @@ class _Analyzer:
             return Result((), (gap,), _places(session), rests_on=self._rests_on())
         gaps = tuple(sorted(session.gaps, key=lambda gap: gap.sort_key))
         reached, losses = tuple(sorted(session.reached)), coverage.losses(tapes)
-        return Result(found, gaps, _places(session), False, self._rests_on(), reached, losses, _branches(session))
+        return Result(
+            found,
+            gaps,
+            _places(session),
+            False,
+            self._rests_on(),
+            reached,
+            losses,
+            _branches(session),
+        )
 
     def _judged(
-        self, path: Path, entry: Entry, tapes: Sequence[Tape], more: Callable[[Sequence[Tape], Paths], Sequence[Tape]]
+        self,
+        path: Path,
+        entry: Entry,
+        tapes: Sequence[Tape],
+        more: Callable[[Sequence[Tape], Paths], Sequence[Tape]],
     ) -> list[Finding]:
-        """What the rules say of the tapes of an entry; of a part, those that its contract lets speak."""
+        """What the rules say of the tapes of an entry; of a part, those that its contract lets
+        speak.
+        """
         if not entry.contract:
             return judge(self.rules, tapes, more)
         contract = contracts()[entry.contract]
         found = judge([rule for rule in self.rules if contract.may_speak(rule.code)], tapes, more)
         if found and contract.is_trained and self._is_measured(path, entry):
             return []
-        return [replace(each, severity=min(each.severity, contract.most)) for each in found if contract.lets(each)]
+        return [
+            replace(each, severity=min(each.severity, contract.most))
+            for each in found
+            if contract.lets(each)
+        ]
 
     def _is_measured(self, path: Path, entry: Entry) -> bool:
         """Whether all that call a part in the files in view do so with grad mode off."""
         name = entry.function[0]
-        return callers.are_ungraded(name, [source.tree for source in self.program.users(path, name)])
+        return callers.are_ungraded(
+            name, [source.tree for source in self.program.users(path, name)]
+        )
 
     def _rests_on(self) -> tuple[Part, ...]:
         """The parts of files that the entry that was just run has come to, where that is kept."""
@@ -226,7 +274,9 @@ def _branches(session: Session) -> tuple[coverage.Branch, ...]:
     """The branches that the paths of an entry have met, in the files of the program."""
     driver = session.driver[0].path if session.driver is not None else None
     seen = [each for each in session.visited.values() if each.at.file != driver]
-    found = ((each.at.file, *each.at.test.at[:2], sum(1 + side for side in each.sides)) for each in seen)
+    found = (
+        (each.at.file, *each.at.test.at[:2], sum(1 + side for side in each.sides)) for each in seen
+    )
     return tuple(sorted(coverage.Branch(*each) for each in found))
 
 

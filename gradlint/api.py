@@ -1,4 +1,6 @@
-"""gradlint for programs: `gradlint.check` and `gradlint.trace`, which do what the commands of these names do."""
+"""gradlint for programs: `gradlint.check` and `gradlint.trace`, which do what the commands of these
+names do.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,11 @@ class Traced:
 
 
 class Tracing:
-    """What autograd does while the `with` of this runs: `findings`, `steps` and `error` are there behind it.
+    """What autograd does while the `with` of this runs: `findings`, `steps` and `error` are there
+    behind it.
 
-    `print` shows the report of the command. An exception goes on, but for the end that `steps` asks for.
+    `print` shows the report of the command. An exception goes on, but for the end that `steps` asks
+    for.
     """
 
     def __init__(self, watch: Watch) -> None:
@@ -88,20 +92,28 @@ def check(
     jobs: int = 1,
     cache: Path | None = None,
 ) -> list[Finding]:
-    """What is wrong in the files under `paths`, in order of files and lines, each with its fix where there is one.
+    """What is wrong in the files under `paths`, in order of files and lines, each with its fix
+    where there is one.
 
-    The settings of the nearest `pyproject.toml` hold, and the arguments outweigh them as the options of the command do.
-    `cache` is a folder that keeps results from one call to the next. Raises UserError for what cannot be done.
+    The settings of the nearest `pyproject.toml` hold, and the arguments outweigh them as the
+    options of the command do. `cache` is a folder that keeps results from one call to the next.
+    Raises UserError for what cannot be done.
     """
     from gradlint import checker
     from gradlint.fix.offers import offered
 
     values = {} if min_severity is None else {"min_severity": parse_severity(min_severity)}
-    selection = Selection(None if select is None else _codes(select), _codes(extend_select), _codes(ignore))
-    settings_for = settings_finder(
-        lambda settings: settings.overridden(selection, _words(exclude), values, _words(extend_include))
+    selection = Selection(
+        None if select is None else _codes(select), _codes(extend_select), _codes(ignore)
     )
-    files = discover(_existing([paths] if isinstance(paths, str | os.PathLike) else paths), settings_for).files
+    settings_for = settings_finder(
+        lambda settings: settings.overridden(
+            selection, _words(exclude), values, _words(extend_include)
+        )
+    )
+    files = discover(
+        _existing([paths] if isinstance(paths, str | os.PathLike) else paths), settings_for
+    ).files
     folder = None if cache is None else pathlib.Path(cache).absolute()
     checked = checker.check(files, settings_for, given={}, jobs=jobs, cache=folder)
     settings = settings_for(pathlib.Path.cwd())
@@ -110,7 +122,11 @@ def check(
 
 @overload
 def trace(
-    *, select: Iterable[str] | None = None, ignore: Iterable[str] = (), level: Level = "auto", steps: int | None = None
+    *,
+    select: Iterable[str] | None = None,
+    ignore: Iterable[str] = (),
+    level: Level = "auto",
+    steps: int | None = None,
 ) -> Tracing: ...
 @overload
 def trace(
@@ -129,22 +145,33 @@ def trace(
     level: Level = "auto",
     steps: int | None = None,
 ) -> Traced | Tracing:
-    """What autograd did while `program` ran: a script, in a process of its own, or a function, in this one.
+    """What autograd did while `program` ran: a script, in a process of its own, or a function, in
+    this one.
 
-    `arguments` are the words of the script's command line, or what the function is called with. `steps` ends the run
-    after so many optimizer steps. An exception of the program is told in the result. Without a program it is for a
-    `with`, and about what runs inside. Needs torch.
+    `arguments` are the words of the script's command line, or what the function is called with.
+    `steps` ends the run after so many optimizer steps. An exception of the program is told in the
+    result. Without a program it is for a `with`, and about what runs inside. Needs torch.
     """
     chosen, ignored = None if select is None else _codes(select), _codes(ignore)
     if isinstance(program, str | os.PathLike):
-        options = [f"--level={level}", *(f"--steps={each}" for each in (steps,) if each is not None)]
-        options += [f"--select={code}" for code in chosen or ()] + [f"--ignore={code}" for code in ignored]
+        options = [
+            f"--level={level}",
+            *(f"--steps={each}" for each in (steps,) if each is not None),
+        ]
+        options += [f"--select={code}" for code in chosen or ()] + [
+            f"--ignore={code}" for code in ignored
+        ]
         return _run(program, [str(word) for word in arguments], options)
     with needing("torch", told=NEEDS_TORCH):
         from gradlint.trace.call import Watch, call
     if program is None:
         return Tracing(Watch(_settings_for(chosen, ignored), level=level, steps=steps))
-    called = call(functools.partial(program, *arguments), _settings_for(chosen, ignored), level=level, steps=steps)
+    called = call(
+        functools.partial(program, *arguments),
+        _settings_for(chosen, ignored),
+        level=level,
+        steps=steps,
+    )
     return Traced(list(called.findings), called.steps, called.error, called.value)
 
 
@@ -158,7 +185,9 @@ def _codes(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def _settings_for(select: tuple[str, ...] | None, ignore: tuple[str, ...]) -> SettingsFor:
-    return settings_finder(lambda settings: settings.overridden(Selection(select, (), ignore), (), {}))
+    return settings_finder(
+        lambda settings: settings.overridden(Selection(select, (), ignore), (), {})
+    )
 
 
 def _existing(paths: Iterable[Path]) -> list[pathlib.Path]:
@@ -173,5 +202,7 @@ def _run(script: Path, words: Sequence[str], options: Sequence[str]) -> Traced:
     if not pathlib.Path(script).is_file():
         raise UserError(f"{script}: no such file{nearest(str(script))}")
     with tempfile.TemporaryDirectory(prefix="gradlint-") as folder:
-        told = traced_report(options, [os.fspath(script), *words], pathlib.Path(folder) / "report.json")
+        told = traced_report(
+            options, [os.fspath(script), *words], pathlib.Path(folder) / "report.json"
+        )
     return Traced([finding_of(each) for each in told["findings"]], told["steps"], told["ended"])

@@ -1,8 +1,10 @@
-"""Results of earlier runs, by content: of what each of them came to, of the rules chosen, and of gradlint itself.
+"""Results of earlier runs, by content: of what each of them came to, of the rules chosen, and of
+gradlint itself.
 
-One file of JSON for each choice of rules and of files. It is written aside and moved into place, so that runs at the
-same time do not meet; what cannot be read is taken for empty. A result counts as long as every part of a file that it
-rests on has the text that it had, wherever in its file that is by now, and every import there still leads where it did.
+One file of JSON for each choice of rules and of files. It is written aside and moved into place, so
+that runs at the same time do not meet; what cannot be read is taken for empty. A result counts as
+long as every part of a file that it rests on has the text that it had, wherever in its file that is
+by now, and every import there still leads where it did.
 """
 
 from __future__ import annotations
@@ -44,9 +46,11 @@ Imports = dict[tuple[str, int], Path | None]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one entry came to: `executed` are the functions it ran through; `was_run`: another entry ran through it.
+    """What one entry came to: `executed` are the functions it ran through; `was_run`: another entry
+    ran through it.
 
-    `reached` are the calls of `backward` that it ran, by file and line; `losses` and `branches` are what it has shown.
+    `reached` are the calls of `backward` that it ran, by file and line; `losses` and `branches` are
+    what it has shown.
 
     It holds as long as the parts of files that it `rests_on` are what they are.
     """
@@ -91,7 +95,9 @@ class Cache:
 
     file: Path | None = None
     records: dict[Path, Record] = field(default_factory=dict)
-    gists: dict[Path, tuple[str, Gist]] = field(default_factory=dict)  # each with what stands for its content
+    gists: dict[Path, tuple[str, Gist]] = field(
+        default_factory=dict
+    )  # each with what stands for its content
     _kept: _Kept = field(default_factory=lambda: _Kept())
     has_more: bool = False  # than its file
 
@@ -106,7 +112,8 @@ class Cache:
 
     @classmethod
     def read(
-        cls, folder: Path, chosen: Iterable[str], files: Collection[Path], contents: Mapping[Path, str],
+        cls, folder: Path, chosen: Iterable[str], files: Collection[Path],
+        contents: Mapping[Path, str],
         without_parts: Iterable[Path] = (),
     ) -> Cache:  # fmt: skip
         """What is kept in `folder` of these rules on these files, less what has changed.
@@ -117,7 +124,14 @@ class Cache:
             _warn("gradlint: %s was not made by gradlint: nothing is kept", folder)
             return cls()
         apart = sorted(map(str, without_parts))
-        key = [_stamp(folder), str(sys.version_info[:3]), *chosen, *sorted(map(str, files)), str(len(apart)), *apart]
+        key = [
+            _stamp(folder),
+            str(sys.version_info[:3]),
+            *chosen,
+            *sorted(map(str, files)),
+            str(len(apart)),
+            *apart,
+        ]
         file = folder / f"{digest(os.fsencode(chr(10).join(key)))[:16]}.json"
         kept = _load(file)
         records = _holding(kept, contents)
@@ -126,7 +140,9 @@ class Cache:
         return cls(file, records, kept.gists, kept)
 
     def gist(self, path: Path, content: str) -> Gist | None:
-        """What the bytes of the file at `path` say, if they are those for which `content` stands."""
+        """What the bytes of the file at `path` say, if they are those for which `content`
+        stands.
+        """
         known = self.gists.get(path)
         return known[1] if known is not None and known[0] == content else None
 
@@ -139,7 +155,9 @@ class Cache:
             del self.records[path]
 
     def verdicts(self) -> dict[str, bool]:
-        """What trials of fixes have shown, by what stands for the fix and all that its trial rests on."""
+        """What trials of fixes have shown, by what stands for the fix and all that its trial rests
+        on.
+        """
         try:
             found = json.loads(self._verdicts.read_text(encoding="utf-8"))
             return {str(name): bool(holds) for name, holds in found.items()}
@@ -159,16 +177,22 @@ class Cache:
         return self.file.with_suffix(".fixes.json")
 
     def keep(self, made: Iterable[Mapping[Path, Record]]) -> None:
-        """Takes the records that this run has made; all are written if there is a file for them, and anything new."""
+        """Takes the records that this run has made; all are written if there is a file for them,
+        and anything new.
+        """
         merged: dict[Path, Record] = {}
         for part in made:
             for path, record in part.items():
                 _merge(merged, path, record)
-        if self.has_more or any(self.records.get(path) is not record for path, record in merged.items()):
+        if self.has_more or any(
+            self.records.get(path) is not record for path, record in merged.items()
+        ):
             self._kept.whole()
         for path in merged.keys() & self.records.keys():
             _merge(merged, path, self.records[path])
-        self.has_more |= any(self.records.get(path) is not record for path, record in merged.items())
+        self.has_more |= any(
+            self.records.get(path) is not record for path, record in merged.items()
+        )
         self.records |= merged
         if self.file is not None and self.has_more:
             try:
@@ -198,9 +222,15 @@ def clean(folder: Path) -> bool:
 
 
 def _can_be_ours(folder: Path) -> bool:
-    """Whether a cache can stand there: files that are not ours would be among those that it removes."""
+    """Whether a cache can stand there: files that are not ours would be among those that it
+    removes.
+    """
     try:
-        return not folder.is_dir() or _is_ours(folder) or not any(name != _MARK for name in os.listdir(folder))
+        return (
+            not folder.is_dir()
+            or _is_ours(folder)
+            or not any(name != _MARK for name in os.listdir(folder))
+        )
     except OSError:  # what cannot be read is reported when it is written
         return True
 
@@ -211,32 +241,54 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _merge(merged: dict[Path, Record], path: Path, record: Record) -> None:
-    """One record of a file that several batches met: one has analysed it, all have seen imports of it."""
+    """One record of a file that several batches met: one has analysed it, all have seen imports of
+    it.
+    """
     known = merged.get(path)
     if known is None:
         merged[path] = record
     elif known is not record:
         results, other = (known, record) if known.results is not None else (record, known)
-        content = known.content if known.content == record.content else ""  # it changed while we ran
+        content = (
+            known.content if known.content == record.content else ""
+        )  # it changed while we ran
         imports, parts = {**other.imports, **results.imports}, {**other.parts, **results.parts}
         merged[path] = replace(results, imports=imports, content=content, parts=parts)
 
 
 def _stamp(folder: Path) -> str:
-    """What changes with the text of any file of gradlint and of its rules, wherever these are installed.
+    """What changes with the text of any file of gradlint and of its rules, wherever these are
+    installed.
 
-    The files are read where they are not those that were read last: another machine has installed them at another time.
+    The files are read where they are not those that were read last: another machine has installed
+    them at another time.
     """
-    tops = [Path(__file__).parent, *(Path(part) for package in packages() for part in package.__path__)]
-    found = [(top, path) for top in tops for kind in ("*.py", "*.toml") for path in sorted(top.rglob(kind))]
+    tops = [
+        Path(__file__).parent,
+        *(Path(part) for package in packages() for part in package.__path__),
+    ]
+    found = [
+        (top, path)
+        for top in tops
+        for kind in ("*.py", "*.toml")
+        for path in sorted(top.rglob(kind))
+    ]
     states = ((path, path.stat()) for _, path in found)
-    state = digest(os.fsencode("".join(f"{path} {each.st_mtime_ns} {each.st_size}\n" for path, each in states)))
+    state = digest(
+        os.fsencode("".join(f"{path} {each.st_mtime_ns} {each.st_size}\n" for path, each in states))
+    )
     known = _read_stamp(folder / _STAMP)
     if known.get("state") == state and "texts" in known:
         return known["texts"]
-    texts = digest("".join(f"{path.relative_to(top)} {digest(path.read_bytes())}\n" for top, path in found).encode())
+    texts = digest(
+        "".join(
+            f"{path.relative_to(top)} {digest(path.read_bytes())}\n" for top, path in found
+        ).encode()
+    )
     if folder.is_dir():
-        with contextlib.suppress(OSError):  # where nothing can be kept, that is told when results are written
+        with contextlib.suppress(
+            OSError
+        ):  # where nothing can be kept, that is told when results are written
             _write(folder / _STAMP, json.dumps({"state": state, "texts": texts}))
     return texts
 
@@ -307,17 +359,23 @@ class Grounds:
 
     def _of(self, path: Path) -> str:
         files = _reached(_reached([path], self._importers), self._imported)
-        return digest("".join(sorted(self._word(file) for file in files if file in self._records)).encode())
+        return digest(
+            "".join(sorted(self._word(file) for file in files if file in self._records)).encode()
+        )
 
     def _word_of(self, file: Path) -> str:
         """What stands for a file: its path, its content and where its imports lead."""
         record = self._records[file]
-        return digest(os.fsencode(repr((str(file), record.content, sorted(map(str, record.imports.items()))))))
+        return digest(
+            os.fsencode(repr((str(file), record.content, sorted(map(str, record.imports.items())))))
+        )
 
 
 @dataclass(slots=True)
 class _Kept:
-    """What a file of the cache holds; what results rest on is read from its `resting` where something has changed."""
+    """What a file of the cache holds; what results rest on is read from its `resting` where
+    something has changed.
+    """
 
     records: dict[Path, Record] = field(default_factory=dict)
     gists: dict[Path, tuple[str, Gist]] = field(default_factory=dict)
@@ -334,14 +392,18 @@ class _Kept:
         return self.records
 
 
-def _rest(records: Mapping[Path, Record], texts: list[Any], written: Mapping[str, list[Any]]) -> None:
+def _rest(
+    records: Mapping[Path, Record], texts: list[Any], written: Mapping[str, list[Any]]
+) -> None:
     """Adds to records what was written of the parts of files that their results rest on."""
     places: list[Part] = []
     for path, parts in texts:
         places += [(path, word) for word, *_ in parts]
         if (record := records.get(Path(path))) is not None:
             record.parts = {
-                word: Text(digest, tuple((first, last) for first, last in (lines[0] if lines else ())))
+                word: Text(
+                    digest, tuple((first, last) for first, last in (lines[0] if lines else ()))
+                )
                 for word, digest, *lines in parts
             }
     for path, results in written.items():
@@ -349,17 +411,27 @@ def _rest(records: Mapping[Path, Record], texts: list[Any], written: Mapping[str
             continue
         record.results = {
             entry: replace(result, rests_on=tuple(places[each] for each in rests_on))
-            for (entry, result), rests_on in zip((record.results or {}).items(), results, strict=True)
+            for (entry, result), rests_on in zip(
+                (record.results or {}).items(), results, strict=True
+            )
         }
 
 
-def _holding(kept: _Kept, contents: Mapping[Path, str], texts: Mapping[Path, str] | None = None) -> dict[Path, Record]:
+def _holding(
+    kept: _Kept, contents: Mapping[Path, str], texts: Mapping[Path, str] | None = None
+) -> dict[Path, Record]:
     """The records that still hold, and of those of edited files what does."""
     is_file = on_disk()
     records = kept.records
     now = {path: contents.get(path) or content_of(path) for path in records}
-    gone = {path for path, record in records.items() if not now[path] or not _leads_where_it_did(path, record, is_file)}
-    edited = {path for path, record in records.items() if path not in gone and now[path] != record.content}
+    gone = {
+        path
+        for path, record in records.items()
+        if not now[path] or not _leads_where_it_did(path, record, is_file)
+    }
+    edited = {
+        path for path, record in records.items() if path not in gone and now[path] != record.content
+    }
     if not gone and not edited:
         return records
     records = kept.whole()
@@ -372,16 +444,21 @@ def _holding(kept: _Kept, contents: Mapping[Path, str], texts: Mapping[Path, str
             held[path] = replace(record, results=results)
         elif (edit := edits.get(path)) is not None:
             parts, is_edited = dict(edit.same), results is not None
-            held[path] = replace(record, results=results, content=now[path], parts=parts, is_edited=is_edited)
+            held[path] = replace(
+                record, results=results, content=now[path], parts=parts, is_edited=is_edited
+            )
     return held
 
 
 def _strange(records: Mapping[Path, Record], files: AbstractSet[Path]) -> list[Path]:
-    """The records that tell of files which are neither checked nor imported by those that are: not of our making.
+    """The records that tell of files which are neither checked nor imported by those that are: not
+    of our making.
 
     A report quotes the lines that a record names, so that a forged one would make it read any file.
     """
-    told = {path: {Path(place) for place in _told(record)} - files for path, record in records.items()}
+    told = {
+        path: {Path(place) for place in _told(record)} - files for path, record in records.items()
+    }
     if not any(told.values()):
         return []
     ways = {path: _followed(path, record, files) for path, record in records.items()}
@@ -401,9 +478,15 @@ def _told(record: Record) -> Iterator[str]:
 
 
 def _followed(path: Path, record: Record, files: AbstractSet[Path]) -> list[Path]:
-    """Where the imports of a file lead; files are looked at beside it, and among those that are checked."""
+    """Where the imports of a file lead; files are looked at beside it, and among those that are
+    checked.
+    """
     found = ((level, target) for (_, level), target in record.imports.items() if target is not None)
-    return [target for level, target in found if level != BESIDE or target in files or _is_beside(target, path)]
+    return [
+        target
+        for level, target in found
+        if level != BESIDE or target in files or _is_beside(target, path)
+    ]
 
 
 def _is_beside(target: Path, path: Path) -> bool:
@@ -420,9 +503,17 @@ def _leads_where_it_did(path: Path, record: Record, is_file: IsFile) -> bool:
     return all(resolve(path, *named, is_file) == target for named, target in record.imports.items())
 
 
-def _edits(records: Mapping[Path, Record], now: Mapping[Path, str], texts: Mapping[Path, str]) -> dict[Path, Edited]:
-    """What is left of the parts of files whose content has changed; nothing where it is not at hand."""
-    at_hand = {path: record for path, record in records.items() if path in texts or now[path] == content_of(path)}
+def _edits(
+    records: Mapping[Path, Record], now: Mapping[Path, str], texts: Mapping[Path, str]
+) -> dict[Path, Edited]:
+    """What is left of the parts of files whose content has changed; nothing where it is not at
+    hand.
+    """
+    at_hand = {
+        path: record
+        for path, record in records.items()
+        if path in texts or now[path] == content_of(path)
+    }
     if not at_hand:
         return {}
     from gradlint.program.modules import edited
@@ -430,8 +521,12 @@ def _edits(records: Mapping[Path, Record], now: Mapping[Path, str], texts: Mappi
     return {path: edited(path, record.parts, texts.get(path)) for path, record in at_hand.items()}
 
 
-def _results_holding(path: Path, record: Record, states: Mapping[str, Edited | None]) -> dict[Entry, Result] | None:
-    """The results of a file that still hold, where edits have moved them; `states` are those of files that changed."""
+def _results_holding(
+    path: Path, record: Record, states: Mapping[str, Edited | None]
+) -> dict[Entry, Result] | None:
+    """The results of a file that still hold, where edits have moved them; `states` are those of
+    files that changed.
+    """
     if record.results is None:
         return None
     found: dict[Entry, Result] = {}
@@ -445,7 +540,9 @@ def _results_holding(path: Path, record: Record, states: Mapping[str, Edited | N
 def _moved(
     entry: Entry, result: Result, path: Path, states: Mapping[str, Edited | None]
 ) -> tuple[Entry, Result] | None:
-    """An entry and its result as they are now; None where what the result rests on is not what it was."""
+    """An entry and its result as they are now; None where what the result rests on is not what it
+    was.
+    """
     for file, word in result.rests_on:
         if file in states and ((edit := states[file]) is None or word not in edit.same):
             return None
@@ -461,8 +558,12 @@ def _moved(
             result,
             executed=tuple((file, _now(file, line, states)) for file, line in result.executed),
             reached=tuple((file, _now(file, line, states)) for file, line in result.reached),
-            losses=tuple(each._replace(line=_now(each.path, each.line, states)) for each in result.losses),
-            branches=tuple(each._replace(line=_now(each.path, each.line, states)) for each in result.branches),
+            losses=tuple(
+                each._replace(line=_now(each.path, each.line, states)) for each in result.losses
+            ),
+            branches=tuple(
+                each._replace(line=_now(each.path, each.line, states)) for each in result.branches
+            ),
         )
     except _GoneError:
         return None
@@ -487,7 +588,9 @@ def _line(line: int, edit: Edited | None) -> int | None:
 
 def _load(file: Path) -> _Kept:
     try:
-        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(
+            file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        )
         with os.fdopen(handle, encoding="utf-8") as stream:
             found = json.load(stream)
         records, gists, resting = found
@@ -500,7 +603,9 @@ def _load(file: Path) -> _Kept:
         return _Kept()
 
 
-def _store(file: Path, records: Mapping[Path, Record], gists: Mapping[Path, tuple[str, Gist]]) -> None:
+def _store(
+    file: Path, records: Mapping[Path, Record], gists: Mapping[Path, tuple[str, Gist]]
+) -> None:
     parts = [(str(path), word) for path, record in records.items() for word in record.parts]
     numbers = {part: number for number, part in enumerate(parts)}
     kept = {
@@ -541,7 +646,10 @@ def _bound(folder: Path) -> None:
     for part in folder.glob("*.part"):  # of a run that was killed
         if time.time() - part.stat().st_mtime > LONGEST:
             part.unlink(missing_ok=True)
-    newest = sorted(((each, each.stat()) for each in folder.glob("*.json")), key=lambda each: -each[1].st_mtime_ns)
+    newest = sorted(
+        ((each, each.stat()) for each in folder.glob("*.json")),
+        key=lambda each: -each[1].st_mtime_ns,
+    )
     for number, (file, state) in enumerate(newest):
         size += state.st_size
         if number >= MOST_FILES or (number and size > MOST_BYTES):
@@ -549,23 +657,33 @@ def _bound(folder: Path) -> None:
 
 
 def _can_be_written(record: Record, parts: Container[Part]) -> bool:
-    """A finding with a fix of its own (a plugin's) is found anew each time, and so is what a process died of."""
+    """A finding with a fix of its own (a plugin's) is found anew each time, and so is what a
+    process died of.
+    """
     if record.results is None:
         return True
     is_whole = not record.is_edited and record.results.keys() == set(record.entries)
     results = record.results.values()
     has_fix = any(finding.fix for result in results for finding in result.findings)
-    return is_whole and not has_fix and all(part in parts for result in results for part in result.rests_on)
+    return (
+        is_whole
+        and not has_fix
+        and all(part in parts for result in results for part in result.rests_on)
+    )
 
 
 def _written_resting(records: Mapping[Path, Record], numbers: Mapping[Part, int]) -> str:
-    """What results rest on, which most runs need not read: the texts of parts, and their numbers for each result."""
+    """What results rest on, which most runs need not read: the texts of parts, and their numbers
+    for each result.
+    """
     texts = [
         [str(path), [[word, *_written_text(text)] for word, text in record.parts.items()]]
         for path, record in records.items()
     ]
     results = {
-        str(path): [[numbers[part] for part in record.results[entry].rests_on] for entry in record.entries]
+        str(path): [
+            [numbers[part] for part in record.results[entry].rests_on] for entry in record.entries
+        ]
         for path, record in records.items()
         if record.results is not None
     }
@@ -577,14 +695,25 @@ def _written_text(text: Text) -> list[Any]:
 
 
 def _written(record: Record) -> list[Any]:
-    imports = [[module, level, path and str(path)] for (module, level), path in record.imports.items()]
+    imports = [
+        [module, level, path and str(path)] for (module, level), path in record.imports.items()
+    ]
     results = record.results
     entries = None if results is None else [
-        [list(entry.function), entry.line, entry.trains, entry.contract, _written_result(results[entry])]
+        [list(entry.function), entry.line, entry.trains, entry.contract,
+            _written_result(results[entry])]
         for entry in record.entries
     ]  # fmt: skip
     fault = record.fault and [_place(record.fault.at), record.fault.message, record.fault.help]
-    return [record.content, imports, entries, fault, record.entered, record.in_package, record.backwards]
+    return [
+        record.content,
+        imports,
+        entries,
+        fault,
+        record.entered,
+        record.in_package,
+        record.backwards,
+    ]
 
 
 def _written_result(result: Result) -> list[Any]:
@@ -594,7 +723,15 @@ def _written_result(result: Result) -> list[Any]:
         for each in result.findings
     ]  # fmt: skip
     gaps = [[gap.kind, _place(gap.at), gap.detail] for gap in result.gaps]
-    return [findings, gaps, result.executed, result.was_run, result.reached, result.losses, _by_file(result.branches)]
+    return [
+        findings,
+        gaps,
+        result.executed,
+        result.was_run,
+        result.reached,
+        result.losses,
+        _by_file(result.branches),
+    ]
 
 
 def _by_file(branches: Iterable[Branch]) -> list[Any]:
@@ -619,7 +756,9 @@ def _written_gist(content: str, gist: Gist) -> list[Any]:
     return [content, gist.matters, gist.is_of_another, sorted(gist.imported), gist.speaks]
 
 
-def _gist(content: str, matters: bool, is_of_another: bool, imported: list[str], speaks: bool) -> tuple[str, Gist]:
+def _gist(
+    content: str, matters: bool, is_of_another: bool, imported: list[str], speaks: bool
+) -> tuple[str, Gist]:
     return content, Gist(matters, is_of_another, frozenset(imported), speaks)
 
 
@@ -633,8 +772,12 @@ def _record(written: list[Any]) -> Record:
         for function, line, trains, contract, result in entries
     }
     fault = fault and SyntaxFault(Span(*fault[0]), *fault[1:])
-    backwards = tuple(Written(line, function, tuple(map(tuple, tests))) for line, function, tests in lines)
-    return Record(tuple(results), results, found, content, fault, entered, packaged, backwards=backwards)
+    backwards = tuple(
+        Written(line, function, tuple(map(tuple, tests))) for line, function, tests in lines
+    )
+    return Record(
+        tuple(results), results, found, content, fault, entered, packaged, backwards=backwards
+    )
 
 
 def _result(written: list[Any]) -> Result:
@@ -642,7 +785,8 @@ def _result(written: list[Any]) -> Result:
     return Result(
         tuple(
             Finding(code, name, Severity(severity), message, Span(*at), text,
-                    tuple(Related(Span(*place), told) for place, told in related), None, step, hints)
+                    tuple(Related(Span(*place), told) for place, told in related), None, step,
+                    hints)
             for code, name, severity, message, at, text, related, step, hints in findings
         ),
         tuple(Gap(kind, Span(*at), detail) for kind, at, detail in gaps),

@@ -1,7 +1,9 @@
-"""Traces of trainings that a framework runs: a callback for Lightning and for transformers, a tracker for Accelerate.
+"""Traces of trainings that a framework runs: a callback for Lightning and for transformers, a
+tracker for Accelerate.
 
-Each watches from the beginning of the training to its end, by `gradlint.trace()`, and then writes the report to
-standard error, or hands it to `tell`. The options are those of `gradlint.trace`, but `steps`.
+Each watches from the beginning of the training to its end, by `gradlint.trace()`, and then writes
+the report to standard error, or hands it to `tell`. The options are those of `gradlint.trace`, but
+`steps`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ Tell = Callable[[Tracing], object]
 
 
 def lightning(tell: Tell | None = None, **options: Any) -> Any:
-    """For `Trainer(callbacks=[gradlint.callbacks.lightning()])`; an exception that ends `fit` is told, too."""
+    """For `Trainer(callbacks=[gradlint.callbacks.lightning()])`; an exception that ends `fit` is
+    told, too.
+    """
     package = "lightning.pytorch" if importlib.util.find_spec("lightning") else "pytorch_lightning"
     run = _Run(tell, options)
 
@@ -29,7 +33,9 @@ def lightning(tell: Tell | None = None, **options: Any) -> Any:
     def teardown(_self: object, trainer: object, module: object, stage: str) -> None:
         run.end()
 
-    def on_exception(_self: object, trainer: object, module: object, exception: BaseException) -> None:
+    def on_exception(
+        _self: object, trainer: object, module: object, exception: BaseException
+    ) -> None:
         run.end(exception)
 
     return _made(importlib.import_module(package).Callback, setup, teardown, on_exception)
@@ -45,11 +51,15 @@ def transformers(tell: Tell | None = None, **options: Any) -> Any:
     def on_train_end(_self: object, *_: object, **__: object) -> None:
         run.end()
 
-    return _made(importlib.import_module("transformers").TrainerCallback, on_train_begin, on_train_end)
+    return _made(
+        importlib.import_module("transformers").TrainerCallback, on_train_begin, on_train_end
+    )
 
 
 def accelerate(tell: Tell | None = None, **options: Any) -> Any:
-    """For `Accelerator(log_with=gradlint.callbacks.accelerate())`: from `init_trackers` to `end_training`."""
+    """For `Accelerator(log_with=gradlint.callbacks.accelerate())`: from `init_trackers` to
+    `end_training`.
+    """
     run = _Run(tell, options)
 
     def start(_self: object) -> None:
@@ -92,5 +102,9 @@ def _print(run: Tracing) -> None:
 
 
 def _made(base: type, *methods: Callable[..., object], **facts: object) -> Any:
-    """An object of a class below `base` with these methods: the base is a class that is imported only now."""
-    return type("GradlintTrace", (base,), {**{method.__name__: method for method in methods}, **facts})()
+    """An object of a class below `base` with these methods: the base is a class that is imported
+    only now.
+    """
+    return type(
+        "GradlintTrace", (base,), {**{method.__name__: method for method in methods}, **facts}
+    )()

@@ -1,4 +1,6 @@
-"""The whole check: find the files, read them, analyse them, and hold what is found against settings and comments."""
+"""The whole check: find the files, read them, analyse them, and hold what is found against settings
+and comments.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Texts:
         """The program at `path`, or why there is none."""
         if path not in self._read:
             content = self.content(path)
-            self._read[path] = document.program(path, content) if isinstance(content, bytes) else content
+            self._read[path] = (
+                document.program(path, content) if isinstance(content, bytes) else content
+            )
         return self._read[path]
 
     def text(self, path: str) -> str | SyntaxFault:
@@ -63,19 +67,25 @@ class Texts:
         return self._contents[file]
 
     def encoded(self, path: str) -> bytes | SyntaxFault:
-        """The program at `path` in bytes, or why there is none: the whole file, if it is nothing else."""
+        """The program at `path` in bytes, or why there is none: the whole file, if it is nothing
+        else.
+        """
         program, content = self.program(path), self.content(path)
         if isinstance(program, SyntaxFault):
             return program
         return program.text.encode(errors="surrogatepass") if program.parts else content
 
     def digest(self, path: str) -> str:
-        """What stands for the content of the file that holds the program at `path`; "" where it cannot be read."""
+        """What stands for the content of the file that holds the program at `path`; "" where it
+        cannot be read.
+        """
         content = self.content(path)
         return digest(content) if isinstance(content, bytes) else ""
 
     def let_go(self, path: str) -> None:
-        """Forgets the file that holds the program at `path`: of most files nothing more is asked than what they say."""
+        """Forgets the file that holds the program at `path`: of most files nothing more is asked
+        than what they say.
+        """
         self._read.pop(path, None)
         self._contents.pop(document.file_of(path), None)
 
@@ -95,7 +105,11 @@ class Texts:
         """The lines that the rows of a located place count: those of the file, or of the cell."""
         program = self.program(at.path)
         if isinstance(program, Program):
-            return split_lines(document.cell(program.text, at.cell)) if at.cell else self.lines(at.path)
+            return (
+                split_lines(document.cell(program.text, at.cell))
+                if at.cell
+                else self.lines(at.path)
+            )
         content = self.content(at.path)
         text = decode(at.path, content) if isinstance(content, bytes) else content
         return split_lines(text) if isinstance(text, str) else ()
@@ -107,7 +121,9 @@ class Texts:
         return replace(found, path=document.file_of(at.path))
 
     def raw(self, at: Span) -> Span:
-        """Where a located place is in the bytes of its file: of a cell, the lines of JSON that hold it."""
+        """Where a located place is in the bytes of its file: of a cell, the lines of JSON that hold
+        it.
+        """
         content = self.content(at.path)
         if not at.cell or not isinstance(content, bytes):
             return at
@@ -118,7 +134,9 @@ class Texts:
         return Span(at.path, first, 1, last + 1, 1)
 
     def raw_edits(self, fix: Fix) -> tuple[Edit, ...]:
-        """The edits of a located fix in the bytes of the file: of a cell, of the JSON that holds it."""
+        """The edits of a located fix in the bytes of the file: of a cell, of the JSON that holds
+        it.
+        """
         content = self.content(fix.edits[0].at.path)
         if not fix.edits[0].at.cell or not isinstance(content, bytes):
             return fix.edits
@@ -127,7 +145,9 @@ class Texts:
     def told(self, finding: Finding) -> Finding:
         """The finding with places in files instead of programs, for those who read it."""
         related = tuple(Related(self.located(each.at), each.message) for each in finding.related)
-        fix = finding.fix and replace(finding.fix, edits=tuple(map(self._told_edit, finding.fix.edits)))
+        fix = finding.fix and replace(
+            finding.fix, edits=tuple(map(self._told_edit, finding.fix.edits))
+        )
         return replace(finding, at=self.located(finding.at), related=related, fix=fix)
 
     def _told_edit(self, edit: Edit) -> Edit:
@@ -139,7 +159,9 @@ class Texts:
 def _content(file: str) -> bytes | SyntaxFault:
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):  # a pipe can be read once, a device without end
-            return SyntaxFault(Span(file, 1, 1, 1, 1), "the file cannot be read: it is not a regular one")
+            return SyntaxFault(
+                Span(file, 1, 1, 1, 1), "the file cannot be read: it is not a regular one"
+            )
         return pathlib.Path(file).read_bytes()
     except OSError as error:
         return SyntaxFault(Span(file, 1, 1, 1, 1), f"the file cannot be read: {error.strerror}")
@@ -162,20 +184,29 @@ class Checked:
     before: frozenset[str] = frozenset()  # the fingerprints of what is not new
 
     def reaching(self, files: Iterable[str]) -> tuple[pathlib.Path, ...]:
-        """Those of the checked files that are one of these or import one, by any way; all, where that was not kept."""
+        """Those of the checked files that are one of these or import one, by any way; all, where
+        that was not kept.
+        """
         if not self.kept.records:
             return self.files
         found = reaching(
-            {program for file in files for program in self._programs(document.file_of(file))}, self.kept.records
+            {program for file in files for program in self._programs(document.file_of(file))},
+            self.kept.records,
         )
         return tuple(file for file in self.files if not found.isdisjoint(self._programs(str(file))))
 
     def _programs(self, file: str) -> set[pathlib.Path]:
-        return {pathlib.Path(os.path.realpath(program)) for program in self.texts.programs(file)}  # links may go round
+        return {
+            pathlib.Path(os.path.realpath(program)) for program in self.texts.programs(file)
+        }  # links may go round
 
     def wanted(self, settings: Settings) -> tuple[Finding, ...]:
         """The findings that are bad enough, not in the baseline and new."""
-        found = {self.texts.told(each): each for each in self.findings if each.severity >= settings.min_severity}
+        found = {
+            self.texts.told(each): each
+            for each in self.findings
+            if each.severity >= settings.min_severity
+        }
         if not settings.baseline and not self.before:
             return tuple(found.values())
         names = fingerprints(found, self.texts.quoted, settings.root)
@@ -184,8 +215,15 @@ class Checked:
 
     def shown(self, settings: Settings) -> tuple[Finding, ...]:
         """Those that are wanted, but for what people are told only where they select it."""
-        known, noted = rules(), {each.code for each in self.findings if each.severity is Severity.NOTE}
-        hidden = {code for code in noted & known.keys() if known[code].is_quiet and not settings.asks_for(code)}
+        known, noted = (
+            rules(),
+            {each.code for each in self.findings if each.severity is Severity.NOTE},
+        )
+        hidden = {
+            code
+            for code in noted & known.keys()
+            if known[code].is_quiet and not settings.asks_for(code)
+        }
         return tuple(finding for finding in self.wanted(settings) if finding.code not in hidden)
 
     def outcome(
@@ -227,11 +265,13 @@ def check(
     keeps: bool = True,
     shard: Shard | None = None,
 ) -> Checked:
-    """What is wrong in `files`; `given` holds the content of those that are not to be read from disk.
+    """What is wrong in `files`; `given` holds the content of those that are not to be read from
+    disk.
 
-    Without a `cache`, what has not changed since the check `before` of these files is taken from there. Where it is for
-    `judging` fixes, rules that are not selected are asked, too, if they tell what the fixes of others can spoil.
-    `keeps`: another check will come after it, or another run. `shard`: the part of the work that is done here.
+    Without a `cache`, what has not changed since the check `before` of these files is taken from
+    there. Where it is for `judging` fixes, rules that are not selected are asked, too, if they tell
+    what the fixes of others can spoil. `keeps`: another check will come after it, or another run.
+    `shard`: the part of the work that is done here.
     """
     texts = Texts({str(path): content for path, content in given.items()})
     digests: dict[str, str] = {}
@@ -272,7 +312,9 @@ def check(
     )
     found = [*map(_syntax_error, [*unread, *analysis.faults]), *analysis.findings]
     heard = [path for path in programs if path not in gists or gists[path].speaks]
-    left = sorted(_unsuppressed(found, programs, heard, texts, settings), key=lambda finding: finding.sort_key)
+    left = sorted(
+        _unsuppressed(found, programs, heard, texts, settings), key=lambda finding: finding.sort_key
+    )
     return Checked(
         tuple(left),
         analysis.gaps,
@@ -288,9 +330,14 @@ def check(
 
 
 def _gists(
-    real: Mapping[str, pathlib.Path], texts: Texts, kept: Cache, contents: Mapping[pathlib.Path, str]
+    real: Mapping[str, pathlib.Path],
+    texts: Texts,
+    kept: Cache,
+    contents: Mapping[pathlib.Path, str],
 ) -> tuple[Mapping[str, Gist], list[SyntaxFault]]:
-    """What the bytes of each program say, by its path, and why those that cannot be read say nothing."""
+    """What the bytes of each program say, by its path, and why those that cannot be read say
+    nothing.
+    """
     gists: dict[str, Gist] = {}
     unread: list[SyntaxFault] = []
     modules = frozenset(map(module_name, real))
@@ -315,11 +362,22 @@ class _Settings:
     by_folder: SettingsFor
 
     def asked(self, files: Iterable[pathlib.Path], *, judging: bool) -> frozenset[str]:
-        """The codes of the rules that are selected, and of those by which their fixes are judged."""
-        folders = [pathlib.Path(os.path.abspath(each)) for each in dict.fromkeys(map(os.path.dirname, files))]
-        in_force = {id(each): each for each in (self.by_folder(folder) for folder in folders)}.values()
-        selected = frozenset(code for code in rules() if any(each.selects(code) for each in in_force))
-        return selected.union(*(rules()[code].spoilt_by for code in selected)) if judging else selected
+        """The codes of the rules that are selected, and of those by which their fixes are
+        judged.
+        """
+        folders = [
+            pathlib.Path(os.path.abspath(each))
+            for each in dict.fromkeys(map(os.path.dirname, files))
+        ]
+        in_force = {
+            id(each): each for each in (self.by_folder(folder) for folder in folders)
+        }.values()
+        selected = frozenset(
+            code for code in rules() if any(each.selects(code) for each in in_force)
+        )
+        return (
+            selected.union(*(rules()[code].spoilt_by for code in selected)) if judging else selected
+        )
 
     def enters_parts(self, path: str) -> bool:
         file = pathlib.Path(document.file_of(path)).absolute()
@@ -335,37 +393,63 @@ def _syntax_error(fault: SyntaxFault) -> Finding:
 
 
 def _unsuppressed(
-    findings: Iterable[Finding], files: Iterable[str], heard: Iterable[str], texts: Texts, settings: _Settings
+    findings: Iterable[Finding],
+    files: Iterable[str],
+    heard: Iterable[str],
+    texts: Texts,
+    settings: _Settings,
 ) -> list[Finding]:
-    """The findings that no comment suppresses, and what is wrong with those in the files that are `heard`."""
+    """The findings that no comment suppresses, and what is wrong with those in the files that are
+    `heard`.
+    """
     checked = set(files)
     by_file: dict[str, list[Finding]] = {path: [] for path in heard}
     for finding in findings:
         if settings.reports(finding.code, finding.at.path):
             by_file.setdefault(finding.at.path, []).append(finding)
     left = list(
-        itertools.chain.from_iterable(_of_file(path, found, texts, settings) for path, found in by_file.items())
+        itertools.chain.from_iterable(
+            _of_file(path, found, texts, settings) for path, found in by_file.items()
+        )
     )
-    # A file that is only imported is not wholly entered: that a comment in it suppresses nothing is not known.
+    # A file that is only imported is not wholly entered: that a comment in it suppresses nothing is
+    # not known.
     unused = {finding.at.path for finding in left if finding.code == UNUSED_SUPPRESSION}
     known = {path for path in unused & checked if not _is_named_elsewhere(path, checked, settings)}
-    return [finding for finding in left if finding.code != UNUSED_SUPPRESSION or finding.at.path in known]
+    return [
+        finding
+        for finding in left
+        if finding.code != UNUSED_SUPPRESSION or finding.at.path in known
+    ]
 
 
 def _is_named_elsewhere(path: str, checked: AbstractSet[str], settings: _Settings) -> bool:
-    """Whether a file that is not checked names this one's module: it can bring about what a comment suppresses."""
+    """Whether a file that is not checked names this one's module: it can bring about what a comment
+    suppresses.
+    """
     file = pathlib.Path(os.path.abspath(document.file_of(path)))
     top = file.parent
     while (top / "__init__.py").exists():
         top = top.parent
-    module = re.compile(rb"\b%s\b" % re.escape((file.parent.name if file.stem == "__init__" else file.stem).encode()))
+    module = re.compile(
+        rb"\b%s\b"
+        % re.escape((file.parent.name if file.stem == "__init__" else file.stem).encode())
+    )
     seen = {os.path.abspath(document.file_of(each)) for each in checked}
-    others = (each for each in discover([top], settings.by_folder).files if os.path.abspath(each) not in seen)
+    others = (
+        each
+        for each in discover([top], settings.by_folder).files
+        if os.path.abspath(each) not in seen
+    )
     contents = (_content(str(each)) for each in others)
-    return any(isinstance(content, bytes) and module.search(content) is not None for content in contents)
+    return any(
+        isinstance(content, bytes) and module.search(content) is not None for content in contents
+    )
 
 
-def _of_file(path: str, findings: list[Finding], texts: Texts, settings: _Settings) -> list[Finding]:
+def _of_file(
+    path: str, findings: list[Finding], texts: Texts, settings: _Settings
+) -> list[Finding]:
     text = texts.text(path)
     if not isinstance(text, str):
         return findings

@@ -1,6 +1,7 @@
 """The commands. What they do stands elsewhere; here are their options and exit codes.
 
-Exit codes: 0 when nothing at or above `--fail-on` was found, 1 when something was, 2 when the command could not run.
+Exit codes: 0 when nothing at or above `--fail-on` was found, 1 when something was, 2 when the
+command could not run.
 """
 
 from __future__ import annotations
@@ -40,7 +41,14 @@ _FORMATS = f"How to report: {', '.join(formats())}."
 _FILE = click.Path(dir_okay=False, path_type=pathlib.Path)
 _FOLDER = click.Path(file_okay=False, path_type=pathlib.Path)
 BAR = 30  # characters
-MEANT = {"help": "--help", "explain": "rule", "rules": "rule", "lint": "check", "run": "trace", "lsp": "server"}
+MEANT = {
+    "help": "--help",
+    "explain": "rule",
+    "rules": "rule",
+    "lint": "check",
+    "run": "trace",
+    "lsp": "server",
+}
 PATIENCE = 1.0  # seconds before a terminal is shown how far we are
 _Command = Callable[..., object]
 
@@ -52,8 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         code = gradlint.main(args=arguments, prog_name="gradlint", standalone_mode=False)
     except click.NoSuchOption as error:
-        options = [name for option in error.ctx.command.params for name in option.opts] if error.ctx else []
-        code = _complain(f"no such option {error.option_name!r}{did_you_mean(error.option_name, options)}")
+        options = (
+            [name for option in error.ctx.command.params for name in option.opts]
+            if error.ctx
+            else []
+        )
+        code = _complain(
+            f"no such option {error.option_name!r}{did_you_mean(error.option_name, options)}"
+        )
     except click.ClickException as error:
         code = _complain(error.format_message())
     except UserError as error:
@@ -84,18 +98,26 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             meant = (
-                f"; `gradlint {MEANT[args[0]]}` is meant" if args[0] in MEANT else did_you_mean(args[0], self.commands)
+                f"; `gradlint {MEANT[args[0]]}` is meant"
+                if args[0] in MEANT
+                else did_you_mean(args[0], self.commands)
             )
             raise click.UsageError(f"no such command {args[0]!r}{meant}")
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
 @click.version_option(__version__, prog_name="gradlint", message="%(prog)s %(version)s")
 @click.pass_context
 def gradlint(context: click.Context) -> None:
     """Find where training code breaks autograd."""
-    if context.invoked_subcommand is None:  # versions of click differ in how they take a bare command
+    if (
+        context.invoked_subcommand is None
+    ):  # versions of click differ in how they take a bare command
         click.echo(context.get_help())
 
 
@@ -116,8 +138,12 @@ def verify(words: tuple[str, ...]) -> int:
     return code
 
 
-def _parsed(parse: Callable[[Any], object]) -> Callable[[click.Context, click.Parameter, Any], object]:
-    """An option's callback: what `parse` makes of its value, whose complaint then names the option."""
+def _parsed(
+    parse: Callable[[Any], object],
+) -> Callable[[click.Context, click.Parameter, Any], object]:
+    """An option's callback: what `parse` makes of its value, whose complaint then names the
+    option.
+    """
 
     def callback(_context: click.Context, option: click.Parameter, value: Any) -> object:
         try:
@@ -130,7 +156,8 @@ def _parsed(parse: Callable[[Any], object]) -> Callable[[click.Context, click.Pa
 
 def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
     return click.option(
-        name, multiple=True, metavar="CODE,...", callback=_parsed(config.split_codes), help=help_text,
+        name, multiple=True, metavar="CODE,...", callback=_parsed(config.split_codes),
+        help=help_text,
         shell_complete=completion.codes,
     )  # fmt: skip
 
@@ -140,10 +167,25 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 @_codes_option("--select", "Use these rules only: codes, their beginnings, or ALL.")
 @_codes_option("--extend-select", "Use these rules, too.")
 @_codes_option("--ignore", "Leave these rules out.")
-@click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave out files and folders, as in a .gitignore.")
-@click.option("--extend-include", multiple=True, metavar="PATTERN", help="Check these files, too: '*.md'.")
-@click.option("--force-exclude", is_flag=True, default=None, help="Exclude files that are named as PATH, too.")
-@click.option("--no-parts", "parts", flag_value=False, default=None, help="Leave out what has no trainer in view.")
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="Leave out files and folders, as in a .gitignore.",
+)
+@click.option(
+    "--extend-include", multiple=True, metavar="PATTERN", help="Check these files, too: '*.md'."
+)
+@click.option(
+    "--force-exclude", is_flag=True, default=None, help="Exclude files that are named as PATH, too."
+)
+@click.option(
+    "--no-parts",
+    "parts",
+    flag_value=False,
+    default=None,
+    help="Leave out what has no trainer in view.",
+)
 @click.option(
     "--output-format", metavar="FORMAT", callback=_parsed(config.parse_format), help=_FORMATS,
     shell_complete=completion.words(formats),
@@ -151,7 +193,8 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
 @click.option("--output-file", type=_FILE, help="Write the report to this file.")
 @click.option(
     "--min-severity", metavar="SEVERITY", callback=_parsed(config.parse_severity),
-    help="Report nothing below note, warning or error.", shell_complete=completion.words(lambda: config.SEVERITIES),
+    help="Report nothing below note, warning or error.",
+    shell_complete=completion.words(lambda: config.SEVERITIES),
 )  # fmt: skip
 @click.option(
     "--fail-on", metavar="SEVERITY", callback=_parsed(config.parse_threshold),
@@ -159,31 +202,61 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
     shell_complete=completion.words(lambda: (*config.SEVERITIES, "never")),
 )  # fmt: skip
 @click.option("--fix", is_flag=True, help="Mend what can be mended safely.")
-@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: mend what changes more than the bug, too.")
+@click.option(
+    "--unsafe-fixes",
+    is_flag=True,
+    help="With --fix or --diff: mend what changes more than the bug, too.",
+)
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
 @click.option(
-    "--verify", is_flag=True, help="With --fix: run the program before and after, and write only if all is well."
+    "--verify",
+    is_flag=True,
+    help="With --fix: run the program before and after, and write only if all is well.",
 )
-@click.option("--run", "command", metavar="COMMAND", help="What --verify runs: 'train.py --epochs 1'.")
-@click.option("--jobs", type=click.IntRange(min=1), help="How many processes to use.  [default: one a core]")
+@click.option(
+    "--run", "command", metavar="COMMAND", help="What --verify runs: 'train.py --epochs 1'."
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="How many processes to use.  [default: one a core]"
+)
 @click.option(
     "--shard", metavar="K/N", callback=_parsed(config.parse_shard),
     help="Do the K-th of N parts of the work; `gradlint merge` joins their reports.",
 )  # fmt: skip
-@click.option("--no-cache", is_flag=True, help="Neither use nor keep the results of unchanged files.")
+@click.option(
+    "--no-cache", is_flag=True, help="Neither use nor keep the results of unchanged files."
+)
 @click.option("--cache-dir", type=_FOLDER, help="Where to keep them.  [default: .gradlint_cache]")
-@click.option("--statistics", is_flag=True, help="Count the findings by rule, as --output-format statistics does.")
+@click.option(
+    "--statistics",
+    is_flag=True,
+    help="Count the findings by rule, as --output-format statistics does.",
+)
 @click.option("--coverage", type=_FILE, help="Write what was looked at to this file, as JSON.")
 @click.option("--baseline", type=_FILE, help="Do not report the findings that this file holds.")
-@click.option("--diff-base", metavar="REV", help="Report only what is new since this commit of git.")
+@click.option(
+    "--diff-base", metavar="REV", help="Report only what is new since this commit of git."
+)
 @click.option("--importers", is_flag=True, help="Check the files that import PATH, too.")
-@click.option("--write-baseline", type=_FILE, help="Write the findings to this file, and leave with 0.")
-@click.option("--add-ignore", metavar="REASON", help="Write a suppression with this reason for each finding.")
+@click.option(
+    "--write-baseline", type=_FILE, help="Write the findings to this file, and leave with 0."
+)
+@click.option(
+    "--add-ignore", metavar="REASON", help="Write a suppression with this reason for each finding."
+)
 @click.option("--gaps", is_flag=True, help="List on standard error where the analysis gave up.")
-@click.option("--stdin-filename", metavar="PATH", help="What to call standard input, which `-` reads.")
-@click.option("--watch", is_flag=True, help="Check again what a change of a file touches, until Ctrl-C.")
-@click.option("--show-files", is_flag=True, help="List the files that would be checked, and check nothing.")
-@click.option("--show-settings", is_flag=True, help="Show the settings for the first PATH, and check nothing.")
+@click.option(
+    "--stdin-filename", metavar="PATH", help="What to call standard input, which `-` reads."
+)
+@click.option(
+    "--watch", is_flag=True, help="Check again what a change of a file touches, until Ctrl-C."
+)
+@click.option(
+    "--show-files", is_flag=True, help="List the files that would be checked, and check nothing."
+)
+@click.option(
+    "--show-settings", is_flag=True, help="Show the settings for the first PATH, and check nothing."
+)
 @click.option(
     "--config", "assigned", multiple=True, metavar="KEY=VALUE", callback=_parsed(config.assigned),
     help="A setting, as in pyproject.toml, which it outweighs.",
@@ -200,7 +273,9 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     from gradlint.source.document import file_of
 
     garbage.collect_seldom()
-    atexit.register(gc.freeze)  # what is left dies with the process: the search for cycles in it was a fifth of a run
+    atexit.register(
+        gc.freeze
+    )  # what is left dies with the process: the search for cycles in it was a fifth of a run
     options["paths"] = paths
     settings_for = _settings_finder(options)
     settings = settings_for(pathlib.Path.cwd())
@@ -209,7 +284,11 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
         return 0
     if options["watch"]:
         return _watch(options)
-    given = {pathlib.Path(options["stdin_filename"] or STDIN): sys.stdin.buffer.read()} if STDIN in paths else {}
+    given = (
+        {pathlib.Path(options["stdin_filename"] or STDIN): sys.stdin.buffer.read()}
+        if STDIN in paths
+        else {}
+    )
     files = [*given, *_named(options, settings_for)]
     if options["show_files"]:
         click.echo("".join(f"{shown_path(str(file))}\n" for file in files), nl=False)
@@ -222,7 +301,8 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     cache = _cache_folder(options, settings)
     with _progress(options) as progress:
         checked = checker.check(
-            files, settings_for, given=given, jobs=options["jobs"] or _cores(), cache=cache, progress=progress,
+            files, settings_for, given=given, jobs=options["jobs"] or _cores(), cache=cache,
+            progress=progress,
             keeps=cache is not None or shows_fixes(settings.output_format), shard=options["shard"],
         )  # fmt: skip
     if options["diff_base"] and checked.findings:
@@ -230,7 +310,11 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     if options["write_baseline"]:
         return _write_baseline(options["write_baseline"], checked, settings)
     if options["add_ignore"]:
-        on_disk = [each for each in checked.wanted(settings) if pathlib.Path(file_of(each.at.path)) not in given]
+        on_disk = [
+            each
+            for each in checked.wanted(settings)
+            if pathlib.Path(file_of(each.at.path)) not in given
+        ]
         return _add_ignores(on_disk, options["add_ignore"], settings)
     return _tell(checked, settings, options)
 
@@ -242,7 +326,12 @@ def _tell(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> i
     outcome = _outcome(checked, settings, options)
     _write(render(settings.output_format, outcome), options["output_file"], settings)
     if options["coverage"]:
-        _write(as_json(checked.coverage, checked.texts.located), options["coverage"], settings, "--coverage")
+        _write(
+            as_json(checked.coverage, checked.texts.located),
+            options["coverage"],
+            settings,
+            "--coverage",
+        )
     if options["gaps"]:
         gaps = sorted((*checked.gaps, *checked.unreached), key=lambda gap: gap.sort_key)
         _list_gaps([replace(gap, at=checked.texts.located(gap.at)) for gap in gaps])
@@ -264,13 +353,18 @@ def _named(options: Mapping[str, Any], settings_for: SettingsFor) -> Sequence[pa
 
 
 def _before(
-    files: Sequence[pathlib.Path], settings_for: SettingsFor, settings: Settings, options: Mapping[str, Any]
+    files: Sequence[pathlib.Path],
+    settings_for: SettingsFor,
+    settings: Settings,
+    options: Mapping[str, Any],
 ) -> frozenset[str]:
     """The fingerprints of what was found in the commit that is the base."""
     from gradlint.since import found_before
 
     try:
-        return found_before(options["diff_base"], files, settings_for, settings, options["jobs"] or _cores())
+        return found_before(
+            options["diff_base"], files, settings_for, settings, options["jobs"] or _cores()
+        )
     except UserError as error:
         raise UserError(f"--diff-base: {error}") from None
 
@@ -282,14 +376,20 @@ def _folder_of(paths: Sequence[str]) -> pathlib.Path:
 
 
 def _watch(options: Mapping[str, Any]) -> int:
-    """Checks, and checks again as soon as a file has changed: of the rest, what was found before is taken."""
+    """Checks, and checks again as soon as a file has changed: of the rest, what was found before is
+    taken.
+    """
     from gradlint import checker
     from gradlint.watch import wait, watch
 
     if refused := [
-        name for name in ("fix", "diff", "write_baseline", "add_ignore", "diff_base", "shard") if options[name]
+        name
+        for name in ("fix", "diff", "write_baseline", "add_ignore", "diff_base", "shard")
+        if options[name]
     ]:
-        raise UserError(f"--watch tells all there is: it is of no use with --{refused[0].replace('_', '-')}")
+        raise UserError(
+            f"--watch tells all there is: it is of no use with --{refused[0].replace('_', '-')}"
+        )
     if STDIN in options["paths"]:
         raise UserError("--watch goes with files")
 
@@ -300,7 +400,8 @@ def _watch(options: Mapping[str, Any]) -> int:
         cache = _cache_folder(options, settings) if before is None else None
         with _progress(options) as progress:
             checked = checker.check(
-                files, settings_for, given={}, jobs=options["jobs"] or _cores(), cache=cache, progress=progress,
+                files, settings_for, given={}, jobs=options["jobs"] or _cores(), cache=cache,
+                progress=progress,
                 before=before,
             )  # fmt: skip
         if sys.stdout.isatty():
@@ -323,8 +424,15 @@ def _refuse_misplaced(options: Mapping[str, Any], given: Mapping[pathlib.Path, b
     if options["unsafe_fixes"] and not (options["fix"] or options["diff"]):
         raise UserError("--unsafe-fixes goes with --fix or --diff")
     if options["statistics"] and options["output_format"] not in (None, "statistics"):
-        raise UserError(f"--statistics is a report of its own, beside --output-format {options['output_format']}")
-    asked = [f"--{name.replace('_', '-')}" for name in ("fix", "diff", "write_baseline", "add_ignore") if options[name]]
+        raise UserError(
+            "--statistics is a report of its own, beside --output-format "
+            f"{options['output_format']}"
+        )
+    asked = [
+        f"--{name.replace('_', '-')}"
+        for name in ("fix", "diff", "write_baseline", "add_ignore")
+        if options[name]
+    ]
     if {"--write-baseline", "--add-ignore"} & set(asked) and len(asked) > 1:
         raise UserError(f"{' and '.join(asked)} are for runs of their own")
     if options["diff_base"] and {"--fix", "--diff", "--write-baseline"} & set(asked):
@@ -347,7 +455,9 @@ def _cache_folder(options: Mapping[str, Any], settings: Settings) -> pathlib.Pat
 
 @contextlib.contextmanager
 def _progress(options: Mapping[str, Any]) -> Iterator[Callable[[int, int], None]]:
-    """Shows on a terminal how many files are done, once it takes long; it is gone again at the end."""
+    """Shows on a terminal how many files are done, once it takes long; it is gone again at the
+    end.
+    """
     began = time.monotonic()
     shown, wanted = False, sys.stderr.isatty() and not options["quiet"]
 
@@ -356,7 +466,9 @@ def _progress(options: Mapping[str, Any]) -> Iterator[Callable[[int, int], None]
         if wanted and (shown or time.monotonic() - began > PATIENCE):
             shown = True
             filled = BAR * done // max(size, 1)
-            click.echo(f"\r[{'#' * filled}{'-' * (BAR - filled)}] {done}/{size} files", nl=False, err=True)
+            click.echo(
+                f"\r[{'#' * filled}{'-' * (BAR - filled)}] {done}/{size} files", nl=False, err=True
+            )
 
     try:
         yield progress
@@ -373,8 +485,14 @@ def _progress(options: Mapping[str, Any]) -> Iterator[Callable[[int, int], None]
     help="Exit with 1 from this severity on, or never.  [default: warning]",
     shell_complete=completion.words(lambda: (*config.SEVERITIES, "never")),
 )  # fmt: skip
-def merge(reports: tuple[pathlib.Path, ...], output_file: pathlib.Path | None, fail_on: config.Threshold | None) -> int:
-    """Join the REPORTs (JSON or SARIF) of all shards of a check (`check --shard K/N`) into that of one run."""
+def merge(
+    reports: tuple[pathlib.Path, ...],
+    output_file: pathlib.Path | None,
+    fail_on: config.Threshold | None,
+) -> int:
+    """Join the REPORTs (JSON or SARIF) of all shards of a check (`check --shard K/N`) into that of
+    one run.
+    """
     from gradlint.merge import merged
 
     text, severities = merged(reports)
@@ -390,7 +508,10 @@ def clean(cache_dir: pathlib.Path | None) -> None:
     """Remove the results that earlier runs have kept."""
     from gradlint import cache
 
-    folder = cache_dir or config.settings_finder(lambda settings: settings)(pathlib.Path.cwd()).root / cache.FOLDER
+    folder = (
+        cache_dir
+        or config.settings_finder(lambda settings: settings)(pathlib.Path.cwd()).root / cache.FOLDER
+    )
     click.echo(f"Removed {folder}." if cache.clean(folder) else f"Nothing kept in {folder}.")
 
 
@@ -409,12 +530,16 @@ def _fix(
     files: Sequence[pathlib.Path], settings_for: SettingsFor, settings: Settings,
     given: Mapping[pathlib.Path, bytes], options: Mapping[str, Any],
 ) -> int:  # fmt: skip
-    """Mends the files, or shows what it would change; what comes from standard input goes to standard output."""
+    """Mends the files, or shows what it would change; what comes from standard input goes to
+    standard output.
+    """
     from gradlint.fix.apply import Task, repair
 
     jobs = options["jobs"] or _cores()
     cache = _cache_folder(options, settings)
-    repaired = repair(Task(files, settings_for, settings, options["unsafe_fixes"], jobs, given, cache))
+    repaired = repair(
+        Task(files, settings_for, settings, options["unsafe_fixes"], jobs, given, cache)
+    )
     if options["diff"]:
         click.echo("".join(repaired.diff()), nl=False)
         if not options["quiet"]:
@@ -436,9 +561,14 @@ def _fix(
 
 
 def _is_proved(
-    files: Sequence[pathlib.Path], repaired: Repaired, settings: Settings, options: Mapping[str, Any]
+    files: Sequence[pathlib.Path],
+    repaired: Repaired,
+    settings: Settings,
+    options: Mapping[str, Any],
 ) -> bool:
-    """Whether the scripts that run what was mended do so cleanly, in a copy; nothing is written here."""
+    """Whether the scripts that run what was mended do so cleanly, in a copy; nothing is written
+    here.
+    """
     import shlex
 
     from gradlint.fix.scripts import scripts_of
@@ -448,19 +578,28 @@ def _is_proved(
         return True
     commands = [shlex.split(options["command"] or "")]
     if not commands[0]:
-        commands = [[str(path)] for path in scripts_of(files, repaired.contents, repaired.checked.texts)]
+        commands = [
+            [str(path)] for path in scripts_of(files, repaired.contents, repaired.checked.texts)
+        ]
     if not commands:
-        raise UserError("--verify: no script here runs what was mended; name one: --run 'SCRIPT [ARG]...'")
+        raise UserError(
+            "--verify: no script here runs what was mended; name one: --run 'SCRIPT [ARG]...'"
+        )
     compared = [compare(root_of(settings.root), repaired, words) for words in commands]
     for words, each in zip(commands, compared, strict=True):
         click.echo(f"{shlex.join(words)}\n{each.page()}", nl=False, err=True)
     if not all(each.holds for each in compared):
-        click.echo("gradlint: nothing is written, since a mended program does not run as it should", err=True)
+        click.echo(
+            "gradlint: nothing is written, since a mended program does not run as it should",
+            err=True,
+        )
         return False
     return True
 
 
-def _write_fixed(repaired: Repaired, given: Mapping[pathlib.Path, bytes], settings: Settings) -> bool:
+def _write_fixed(
+    repaired: Repaired, given: Mapping[pathlib.Path, bytes], settings: Settings
+) -> bool:
     """Writes what was mended; whether all of it could be written."""
     from gradlint.output import remove_leftovers, replace_file
 
@@ -483,8 +622,12 @@ def _write_fixed(repaired: Repaired, given: Mapping[pathlib.Path, bytes], settin
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--unsafe-fixes", is_flag=True, help="Mend what changes more than the bug, too.")
 @click.option("--diff", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--jobs", type=click.IntRange(min=1), help="How many processes to use.  [default: one a core]")
-def codemod(code: str, paths: tuple[str, ...], unsafe_fixes: bool, diff: bool, jobs: int | None) -> int:
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="How many processes to use.  [default: one a core]"
+)
+def codemod(
+    code: str, paths: tuple[str, ...], unsafe_fixes: bool, diff: bool, jobs: int | None
+) -> int:
     """Run the fix of the rule CODE (a code or a name) over the Python files under PATH."""
     from gradlint.codemods.run import Run, rule_of, settings_of
 
@@ -501,7 +644,9 @@ def codemod(code: str, paths: tuple[str, ...], unsafe_fixes: bool, diff: bool, j
 
 @gradlint.command(short_help="Print the page of a rule, or the list of all.")
 @click.argument("code", required=False, shell_complete=completion.rule_names)
-@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
 def rule(code: str | None, output_format: str) -> None:
     """Print the page of the rule CODE (a code or a name), or the list of all rules."""
     from gradlint.report._object import rules_as_json
@@ -530,7 +675,11 @@ def completion_script(shell: str) -> None:
 @gradlint.command(short_help="Answer an editor (the language server).")
 def server() -> None:
     """Answer an editor on standard input and output (the Language Server Protocol)."""
-    with needing("pygls", "lsprotocol", told="the language server needs pygls: pip install 'torch-gradlint[lsp]'"):
+    with needing(
+        "pygls",
+        "lsprotocol",
+        told="the language server needs pygls: pip install 'torch-gradlint[lsp]'",
+    ):
         from gradlint.lsp.server import serve
     serve()
 
@@ -538,14 +687,18 @@ def server() -> None:
 @gradlint.command(short_help="Answer a coding agent (the Model Context Protocol).")
 def mcp() -> None:
     """Answer a coding agent on standard input and output (the Model Context Protocol)."""
-    with needing("mcp", "mcp_types", "anyio", told="the server needs mcp: pip install 'torch-gradlint[mcp]'"):
+    with needing(
+        "mcp", "mcp_types", "anyio", told="the server needs mcp: pip install 'torch-gradlint[mcp]'"
+    ):
         from gradlint.agents import serve
     serve()
 
 
 def _settings_finder(options: Mapping[str, Any]) -> SettingsFor:
     """The settings by folder, with what the command line says on top."""
-    selection = config.Selection(options["select"] or None, options["extend_select"], options["ignore"])
+    selection = config.Selection(
+        options["select"] or None, options["extend_select"], options["ignore"]
+    )
     include = options["extend_include"]
     if options["statistics"]:
         options = {**options, "output_format": "statistics"}
@@ -563,7 +716,9 @@ def _settings_finder(options: Mapping[str, Any]) -> SettingsFor:
 
 
 def _files(paths: Sequence[str], settings_for: SettingsFor) -> Sequence[pathlib.Path]:
-    """The files to check under `paths`; a path that is not there, or nothing under any, is the user's fault."""
+    """The files to check under `paths`; a path that is not there, or nothing under any, is the
+    user's fault.
+    """
     from gradlint.source.files import discover, nearest
 
     for path in paths:
@@ -572,7 +727,9 @@ def _files(paths: Sequence[str], settings_for: SettingsFor) -> Sequence[pathlib.
     found = discover([pathlib.Path(path) for path in paths], settings_for)
     if paths and not found.files:
         message = f"nothing to check: no Python file under {', '.join(paths)}"
-        message += f" ({found.left_out} left out by settings or .gitignore)" if found.left_out else ""
+        message += (
+            f" ({found.left_out} left out by settings or .gitignore)" if found.left_out else ""
+        )
         if not found.left_out:
             raise UserError(message)
         _complain(message)  # what was named is excluded on purpose
@@ -584,12 +741,16 @@ def _cores() -> int:
 
 
 def _has_color(asked: str) -> bool:
-    """Colours as asked, else for a terminal, unless NO_COLOR says otherwise; FORCE_COLOR wants them in a pipe, too."""
+    """Colours as asked, else for a terminal, unless NO_COLOR says otherwise; FORCE_COLOR wants them
+    in a pipe, too.
+    """
     if asked != "auto":
         return asked == "always"
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+    return bool(os.environ.get("FORCE_COLOR")) or (
+        sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    )
 
 
 def _write_baseline(file: pathlib.Path, checked: Checked, settings: Settings) -> int:
@@ -614,7 +775,9 @@ def _add_ignores(findings: Sequence[Finding], reason: str, settings: Settings) -
     return int(bool(left))
 
 
-def _write(text: str, file: pathlib.Path | None, settings: Settings, option: str = "--output-file") -> None:
+def _write(
+    text: str, file: pathlib.Path | None, settings: Settings, option: str = "--output-file"
+) -> None:
     if file is None:
         click.echo(text, nl=False, color=True)
         return
@@ -630,7 +793,10 @@ def _tell_own_mistakes(gaps: Sequence[Gap]) -> None:
     """Says that something was not looked at: silence about it would be taken for praise."""
     mistakes = [gap for gap in gaps if gap.kind == "internal"]
     if mistakes:
-        _complain(f"a bug in gradlint kept it from analysing {count(len(mistakes), 'place')}; --gaps says where")
+        _complain(
+            f"a bug in gradlint kept it from analysing {count(len(mistakes), 'place')}; "
+            "--gaps says where"
+        )
 
 
 def _list_gaps(gaps: Sequence[Gap]) -> None:

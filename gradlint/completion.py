@@ -1,4 +1,6 @@
-"""What a shell completes the values of options with: formats, severities, codes and names of rules."""
+"""What a shell completes the values of options with: formats, severities, codes and names of
+rules.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ VARIABLE = "_GRADLINT_COMPLETE"  # by which click asks
 def words(known: Callable[[], Sequence[str]]) -> Complete:
     """Completes one of the `known` words."""
 
-    def complete(_context: click.Context, _option: click.Parameter, begun: str) -> list[CompletionItem]:
+    def complete(
+        _context: click.Context, _option: click.Parameter, begun: str
+    ) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(word) for word in known() if word.startswith(begun)]
@@ -40,13 +44,18 @@ def codes(_context: click.Context, _option: click.Parameter, begun: str) -> list
     ]
 
 
-def rule_names(_context: click.Context, _option: click.Parameter, begun: str) -> list[CompletionItem]:
+def rule_names(
+    _context: click.Context, _option: click.Parameter, begun: str
+) -> list[CompletionItem]:
     """The codes and the names of rules."""
     from click.shell_completion import CompletionItem
 
     from gradlint.rule import rules
 
-    known = {**{code: rule.name for code, rule in rules().items()}, **{rule.name: "" for rule in rules().values()}}
+    known = {
+        **{code: rule.name for code, rule in rules().items()},
+        **{rule.name: "" for rule in rules().values()},
+    }
     return [
         CompletionItem(word, help=told or None)
         for word, told in known.items()

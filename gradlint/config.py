@@ -1,4 +1,6 @@
-"""`[tool.gradlint]` of the nearest pyproject.toml as frozen settings; every complaint names the file and the key."""
+"""`[tool.gradlint]` of the nearest pyproject.toml as frozen settings; every complaint names the
+file and the key.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +25,28 @@ Threshold = Severity | Literal["never"]
 SEVERITIES = tuple(severity.label for severity in Severity)
 _INCLUDE = (".py", ".ipynb")
 DEFAULT_EXCLUDE = (
-    ".bzr", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pytest_cache", ".pytype",
-    ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pypackages__", "_build", "buck-out", "dist", "node_modules",
+    ".bzr", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
+    ".pytest_cache", ".pytype",
+    ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pypackages__", "_build", "buck-out",
+    "dist", "node_modules",
     "site-packages", "venv",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What one place (a settings file, the command line) says of the codes; a code or its beginning each."""
+    """What one place (a settings file, the command line) says of the codes; a code or its beginning
+    each.
+    """
 
     select: tuple[str, ...] | None = None
     extend: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
 
     def verdict(self, code: str) -> bool | None:
-        """Whether this place wants `code`: the longest selector decides, ignoring wins; None where it says nothing."""
+        """Whether this place wants `code`: the longest selector decides, ignoring wins; None where
+        it says nothing.
+        """
         wanted = _longest((*(self.select or ()), *self.extend), code)
         unwanted = _longest(self.ignore, code)
         if wanted == unwanted == -1:
@@ -47,7 +55,9 @@ class Selection:
 
 
 def _longest(selectors: Iterable[str], code: str) -> int:
-    fitting = [0 if selector == EVERY else len(selector) for selector in selectors if _fits(selector, code)]
+    fitting = [
+        0 if selector == EVERY else len(selector) for selector in selectors if _fits(selector, code)
+    ]
     return max(fitting, default=-1)
 
 
@@ -81,14 +91,18 @@ class Settings:
 
     def enters_parts(self, path: pathlib.Path) -> bool:
         """Whether what has no trainer in view is judged in the file at the absolute `path`."""
-        return self.parts and not (bool(self.exclude_parts) and self._without_parts.leaves_out(self._relative(path)))
+        return self.parts and not (
+            bool(self.exclude_parts) and self._without_parts.leaves_out(self._relative(path))
+        )
 
     @functools.cached_property
     def _without_parts(self) -> Patterns:
         return _patterns(self.exclude_parts)
 
     def includes(self, folder: pathlib.Path, name: str) -> bool:
-        """Whether the file of this name in the absolute `folder` is one to check where a folder is."""
+        """Whether the file of this name in the absolute `folder` is one to check where a folder
+        is.
+        """
         return name.endswith(_INCLUDE) or (
             bool(self.extend_include) and self._inclusion.leaves_out(self._relative(folder / name))
         )
@@ -102,12 +116,16 @@ class Settings:
         return any(each != EVERY and _fits(each, code) for each in self._selectors)
 
     def asks_for(self, code: str) -> bool:
-        """Whether a selection has the rule `code`, by its code, its beginning or `ALL`; none is made by default."""
+        """Whether a selection has the rule `code`, by its code, its beginning or `ALL`; none is
+        made by default.
+        """
         return any(_fits(each, code) for each in self._selectors)
 
     @property
     def _selectors(self) -> Iterator[str]:
-        return (each for place in self.selections for each in (*(place.select or ()), *place.extend))
+        return (
+            each for place in self.selections for each in (*(place.select or ()), *place.extend)
+        )
 
     def selects(self, code: str) -> bool:
         """Whether the rule `code` is on; the command line, which comes last, outweighs the file."""
@@ -119,16 +137,23 @@ class Settings:
         if not self.selects(code):
             return False
         return not any(
-            spec.leaves_out(self._relative(path)) and any(_fits(selector, code) for selector in codes)
+            spec.leaves_out(self._relative(path))
+            and any(_fits(selector, code) for selector in codes)
             for spec, codes in self._ignored_by_file
         )
 
     def fails(self, findings: Iterable[Finding]) -> bool:
         """Whether these findings are bad enough to fail."""
-        return any(self.fail_on != "never" and finding.severity >= self.fail_on for finding in findings)
+        return any(
+            self.fail_on != "never" and finding.severity >= self.fail_on for finding in findings
+        )
 
     def overridden(
-        self, selection: Selection, exclude: Sequence[str], values: Mapping[str, Any], include: Sequence[str] = ()
+        self,
+        selection: Selection,
+        exclude: Sequence[str],
+        values: Mapping[str, Any],
+        include: Sequence[str] = (),
     ) -> Settings:
         """These settings with what the command line says on top."""
         kept = () if selection.select is not None else self.selections
@@ -138,7 +163,9 @@ class Settings:
         )  # fmt: skip
 
     def _relative(self, path: pathlib.Path) -> str:
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+        return (
+            path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+        )
 
     @functools.cached_property
     def _ignored_by_file(self) -> tuple[tuple[Patterns, tuple[str, ...]], ...]:
@@ -155,7 +182,8 @@ def _patterns(lines: Iterable[str]) -> Patterns:
 def settings_finder(
     override: Callable[[Settings], Settings], *, isolated: bool = False
 ) -> Callable[[pathlib.Path], Settings]:
-    """Tells the settings that hold in a folder: those of the nearest pyproject.toml that has any, else the defaults.
+    """Tells the settings that hold in a folder: those of the nearest pyproject.toml that has any,
+    else the defaults.
 
     `isolated`: no file is read.
     """
@@ -167,18 +195,26 @@ def settings_finder(
         file = folder / "pyproject.toml"
         if file.is_file() and (table := _table(file)) is not None:
             return override(read(table, file))
-        return override(Settings(pathlib.Path.cwd())) if folder == folder.parent else settings_for(folder.parent)
+        return (
+            override(Settings(pathlib.Path.cwd()))
+            if folder == folder.parent
+            else settings_for(folder.parent)
+        )
 
     return settings_for
 
 
 def read(table: Mapping[str, Any], file: pathlib.Path) -> Settings:
     """The settings in the table `[tool.gradlint]` of `file`."""
-    return over(Settings(file.parent), table, f"{shown_path(str(file))}: [tool.gradlint]", file.parent)
+    return over(
+        Settings(file.parent), table, f"{shown_path(str(file))}: [tool.gradlint]", file.parent
+    )
 
 
 def over(settings: Settings, table: Mapping[str, Any], place: str, root: pathlib.Path) -> Settings:
-    """These settings with those of a table on top: `place` says where it stands, and paths in it begin at `root`."""
+    """These settings with those of a table on top: `place` says where it stands, and paths in it
+    begin at `root`.
+    """
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in _KEYS:
@@ -216,17 +252,27 @@ def _toml(text: str) -> object:
 
 def shown(settings: Settings) -> str:
     """The settings as a table of TOML that brings them about; the rules by their codes."""
-    values = {key: getattr(settings, key.replace("-", "_")) for key in _KEYS if key not in ("select", *_ADDED)}
+    values = {
+        key: getattr(settings, key.replace("-", "_"))
+        for key in _KEYS
+        if key not in ("select", *_ADDED)
+    }
     values = {"select": [code for code in rules() if settings.selects(code)], **values}
     lines = [f"{key} = {_as_toml(value)}" for key, value in values.items() if value is not None]
-    return "\n".join([f"# of the files below {shown_path(str(settings.root))}", "[tool.gradlint]", *lines]) + "\n"
+    return (
+        "\n".join(
+            [f"# of the files below {shown_path(str(settings.root))}", "[tool.gradlint]", *lines]
+        )
+        + "\n"
+    )
 
 
 def _as_toml(value: object) -> str:
     import json
 
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{json.dumps(key)} = {_as_toml(held)}' for key, held in value.items())}}}"
+        rows = (f"{json.dumps(key)} = {_as_toml(held)}" for key, held in value.items())
+        return f"{{{', '.join(rows)}}}"
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_as_toml, value))}]"
     if isinstance(value, bool):
@@ -243,8 +289,12 @@ def parse_codes(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def split_codes(words: Sequence[str]) -> tuple[str, ...]:
-    """The codes in the words of a command line, each of which can hold several, in either case, between commas."""
-    return parse_codes([code.strip().upper() for word in words for code in word.split(",") if code.strip()])
+    """The codes in the words of a command line, each of which can hold several, in either case,
+    between commas.
+    """
+    return parse_codes(
+        [code.strip().upper() for word in words for code in word.split(",") if code.strip()]
+    )
 
 
 def parse_format(word: object) -> str:
@@ -323,14 +373,18 @@ def _boolean(value: object) -> bool:
 def _one_of(words: Sequence[str]) -> Callable[[object], str]:
     def parse(value: object) -> str:
         if _string(value) not in words:
-            raise UserError(f"must be one of {', '.join(words)}, not {value!r}{did_you_mean(str(value), words)}")
+            raise UserError(
+                f"must be one of {', '.join(words)}, not {value!r}{did_you_mean(str(value), words)}"
+            )
         return str(value)
 
     return parse
 
 
 def _version(value: object) -> str:
-    """Which versions of gradlint may run here, as in requirements; a version by itself is the only one."""
+    """Which versions of gradlint may run here, as in requirements; a version by itself is the only
+    one.
+    """
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     from gradlint import __version__

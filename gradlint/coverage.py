@@ -1,4 +1,6 @@
-"""What an analysis has looked at: training steps, losses, branches and parts, counted for people and for CI."""
+"""What an analysis has looked at: training steps, losses, branches and parts, counted for people
+and for CI.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Loss(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A condition that could not be decided, and the sides that paths have taken: 1 is false, 2 true, 3 both."""
+    """A condition that could not be decided, and the sides that paths have taken: 1 is false, 2
+    true, 3 both.
+    """
 
     path: str
     line: int
@@ -43,7 +47,9 @@ BOTH = 3
 
 
 class Written(NamedTuple):
-    """A call of `backward` in a file: the line of the function around it (0: none), and the lines of the tests."""
+    """A call of `backward` in a file: the line of the function around it (0: none), and the lines
+    of the tests.
+    """
 
     line: int
     function: int
@@ -51,7 +57,9 @@ class Written(NamedTuple):
 
 
 def losses(tapes: Iterable[tape.Tape]) -> tuple[Loss, ...]:
-    """The lines on which the paths of an entry back-propagate; what the driver of a part does is none."""
+    """The lines on which the paths of an entry back-propagate; what the driver of a part does is
+    none.
+    """
     from gradlint.tape import OptimizerStep  # reports tell of coverage without it
 
     found: dict[tuple[str, int], int] = {}
@@ -104,13 +112,19 @@ class Coverage:
                 "reached": self.reached,
                 "missed": [_place(located(at)) for at in self.missed],
             },
-            "losses": {"reached": len(self.losses), "to_known_parameters": self.count(Shown.PARAMETERS)},
+            "losses": {
+                "reached": len(self.losses),
+                "to_known_parameters": self.count(Shown.PARAMETERS),
+            },
             "steps": {
                 "behind_a_loss": self.count(Shown.STEP),
                 "losses_in_loops": self.count(Shown.LOOP),
                 "in_a_second_round": self.count(Shown.LOOP, Shown.AGAIN),
             },
-            "branches": {"met": len(self.branches), "both_sides": sum(sides == BOTH for sides in self.branches)},
+            "branches": {
+                "met": len(self.branches),
+                "both_sides": sum(sides == BOTH for sides in self.branches),
+            },
             "entries": {"programs": self.programs, "parts": self.parts},
             "parts": {"with_hazard": self.parts, "entered": self.entered},
         }
@@ -128,12 +142,20 @@ class Coverage:
             (self.count(Shown.PARAMETERS), losses, "losses lead to parameters in view"),
             (self.count(Shown.STEP), losses, "losses have a step of an optimizer behind them"),
             (self.count(Shown.LOOP, Shown.AGAIN), loops, "losses in loops seen in a second round"),
-            (sum(sides == BOTH for sides in self.branches), len(self.branches), "branches taken both ways"),
+            (
+                sum(sides == BOTH for sides in self.branches),
+                len(self.branches),
+                "branches taken both ways",
+            ),
             (self.entered, self.parts, "parts run to their end"),
         )
         counted = [f"{some:6} of {whole} {what}" for some, whole, what in sums if whole]
         entries = self.programs + self.parts
-        return [f"{entries:6} entries: {self.programs} programs, {self.parts} parts", *counted] if entries else counted
+        return (
+            [f"{entries:6} entries: {self.programs} programs, {self.parts} parts", *counted]
+            if entries
+            else counted
+        )
 
 
 def _place(at: Span) -> str:
@@ -164,9 +186,17 @@ def taken(found: Iterable[Sequence[Branch]]) -> Mapping[tuple[str, int, int], in
     return sides
 
 
-def half_taken(written: Written, path: str, sides: Mapping[tuple[str, int, int], int]) -> Iterator[int]:
-    """The lines of the tests around a call of `backward` that went one way on all paths, the outermost first."""
+def half_taken(
+    written: Written, path: str, sides: Mapping[tuple[str, int, int], int]
+) -> Iterator[int]:
+    """The lines of the tests around a call of `backward` that went one way on all paths, the
+    outermost first.
+    """
     for first, last in written.tests:
-        inside = (taken for (file, line, _), taken in sides.items() if file == path and first <= line <= last)
+        inside = (
+            taken
+            for (file, line, _), taken in sides.items()
+            if file == path and first <= line <= last
+        )
         if any(each != BOTH for each in inside):
             yield first

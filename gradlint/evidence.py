@@ -1,10 +1,13 @@
-"""Evidence by name: what the names of a program say of the things that they name, and all words that are known for it.
+"""Evidence by name: what the names of a program say of the things that they name, and all words
+that are known for it.
 
-`FocalLoss` and `contrastive_objective` are losses, `plot_losses` is none; a parameter `targets` is what a prediction is
-compared with, a variable `loss_kl` is a loss, something unknown called `optim_d` is an optimizer.
+`FocalLoss` and `contrastive_objective` are losses, `plot_losses` is none; a parameter `targets` is
+what a prediction is compared with, a variable `loss_kl` is a loss, something unknown called
+`optim_d` is an optimizer.
 
-A name chooses what is run, and what is assumed of something that nothing else is known of. What only a name says
-supports a note; what a loss by name and signature does wrong by itself is worse than that (docs/parts.md).
+A name chooses what is run, and what is assumed of something that nothing else is known of. What
+only a name says supports a note; what a loss by name and signature does wrong by itself is worse
+than that (docs/parts.md).
 """
 
 from __future__ import annotations
@@ -87,7 +90,9 @@ _TERMS = frozenset(
     ]
 )
 _LOSS = re.compile(r"(?!gloss|floss)\w*loss")  # `celoss`
-_OF_A_LOSS = frozenset(["weight", "weights", "mask", "masks", "coef", "fn", "function", "layer", "head", "scale"])
+_OF_A_LOSS = frozenset(
+    ["weight", "weights", "mask", "masks", "coef", "fn", "function", "layer", "head", "scale"]
+)
 
 _ROLE_WORDS: dict[Role, str] = {
     "optimizer": "opt opts optim optims optimizer optimizers optimiser optimisers "
@@ -95,7 +100,9 @@ _ROLE_WORDS: dict[Role, str] = {
     "scheduler": "sched scheds scheduler schedulers schedule schedules warmup lr",
     "scaler": "scaler gradscaler",
 }
-_ROLES: dict[str, Role] = {word: role for role, listed in _ROLE_WORDS.items() for word in listed.split()}
+_ROLES: dict[str, Role] = {
+    word: role for role, listed in _ROLE_WORDS.items() for word in listed.split()
+}
 
 
 def mentions_losses(text: str) -> bool:
@@ -118,7 +125,9 @@ def is_around_losses(name: str) -> bool:
 
 
 def is_compared_with(name: str) -> bool:
-    """Whether a parameter of a loss is what a prediction is compared with, or weighted by, by its name."""
+    """Whether a parameter of a loss is what a prediction is compared with, or weighted by, by its
+    name.
+    """
     said = _words(name)
     return not said.isdisjoint(_COMPARED) and said.isdisjoint(_PREDICTED)
 
@@ -132,7 +141,9 @@ def is_loss_variable(name: str) -> bool:
 
 
 def role(text: str) -> Role:
-    """What steps, by the last word of its name that says anything: a `warmup_optimizer` is an optimizer."""
+    """What steps, by the last word of its name that says anything: a `warmup_optimizer` is an
+    optimizer.
+    """
     for word in reversed(names.words(text)):
         if word in _ROLES:
             return _ROLES[word]

@@ -8,14 +8,19 @@ from dataclasses import field
 
 from gradlint.dataclass import dataclass
 
-NOT_SHOWN = "not-shown"  # a hint: a run does not show this one, although it shows others of its code
+NOT_SHOWN = (
+    "not-shown"  # a hint: a run does not show this one, although it shows others of its code
+)
 DENIES = "denies"  # a hint: what happens on no path, by the finding (a `Denied`)
 
 
 class Denied(enum.Enum):
-    """What a finding says that never happens, whatever the program decides: a run in which it does refutes it."""
+    """What a finding says that never happens, whatever the program decides: a run in which it does
+    refutes it.
+    """
 
-    GRADIENT = "gradient"  # the loss at the related backward carries one, computed from what stands at the finding
+    # the loss at the related backward carries one, computed from what stands at the finding
+    GRADIENT = "gradient"
     TRAINING = "training"  # all that the related optimizer holds gets a gradient
     USE = "use"  # what is computed at the finding is back-propagated
     STEP = "step"  # the optimizer steps that is cleared at a related place
@@ -45,7 +50,8 @@ class Severity(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """A stretch of a source file. Lines and columns count from 1, columns in characters; the end is exclusive.
+    """A stretch of a source file. Lines and columns count from 1, columns in characters; the end is
+    exclusive.
 
     In a report, lines count from the beginning of the `cell` of a notebook; elsewhere `cell` is 0.
     """
@@ -74,12 +80,18 @@ class Span:
         """Whether another stretch lies within this one."""
         is_same_file = (self.path, self.cell) == (other.path, other.cell)
         begins = (self.line, self.column) <= (other.line, other.column)
-        return is_same_file and begins and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
+        return (
+            is_same_file
+            and begins
+            and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A second place that a finding speaks of: the sink, a call in between, the operation that saved."""
+    """A second place that a finding speaks of: the sink, a call in between, the operation that
+    saved.
+    """
 
     at: Span
     message: str
@@ -94,7 +106,9 @@ class Applicability(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replace what stands at `at` by `content`; an insertion has an empty span, a deletion empty content."""
+    """Replace what stands at `at` by `content`; an insertion has an empty span, a deletion empty
+    content.
+    """
 
     at: Span
     content: str

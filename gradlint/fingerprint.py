@@ -1,4 +1,6 @@
-"""Names for findings that survive what happens around them: lines that shift, and spaces that change."""
+"""Names for findings that survive what happens around them: lines that shift, and spaces that
+change.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,31 @@ Lines = Callable[[Span], Sequence[str]]
 
 
 def relative(path: str, root: pathlib.Path) -> str:
-    """`path` from `root` with forward slashes, wherever the command was run; a path outside stays absolute."""
+    """`path` from `root` with forward slashes, wherever the command was run; a path outside stays
+    absolute.
+    """
     absolute = pathlib.Path(os.path.abspath(path))
-    return absolute.relative_to(root).as_posix() if absolute.is_relative_to(root) else absolute.as_posix()
+    return (
+        absolute.relative_to(root).as_posix()
+        if absolute.is_relative_to(root)
+        else absolute.as_posix()
+    )
 
 
-def fingerprints(findings: Iterable[Finding], lines: Lines, root: pathlib.Path) -> Mapping[Finding, str]:
-    """A fingerprint for each finding: its code, its file and the text that it stands on, but not where that stands.
+def fingerprints(
+    findings: Iterable[Finding], lines: Lines, root: pathlib.Path
+) -> Mapping[Finding, str]:
+    """A fingerprint for each finding: its code, its file and the text that it stands on, but not
+    where that stands.
 
     Of findings that have all this in common, the first in the file is told from the second.
     """
     seen: collections.Counter[tuple[str, str, str]] = collections.Counter()
     names: dict[Finding, str] = {}
     for finding in findings:
-        text = " ".join(" ".join(lines(finding.at)[finding.at.line - 1 : finding.at.last_line]).split())
+        text = " ".join(
+            " ".join(lines(finding.at)[finding.at.line - 1 : finding.at.last_line]).split()
+        )
         identity = (finding.code, relative(finding.at.path, root), text)
         seen[identity] += 1
         names[finding] = name(*identity, seen[identity])

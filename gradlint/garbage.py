@@ -1,4 +1,6 @@
-"""When Python searches for objects that hold each other in circles: seldom, for few that an analysis makes do."""
+"""When Python searches for objects that hold each other in circles: seldom, for few that an
+analysis makes do.
+"""
 
 from __future__ import annotations
 
@@ -8,5 +10,7 @@ MOST = 3_000_000  # objects that were made and not freed since the last search: 
 
 
 def collect_seldom() -> None:
-    """Has the next search come when there is enough to be found; its time goes by all that was made since the last."""
+    """Has the next search come when there is enough to be found; its time goes by all that was made
+    since the last.
+    """
     gc.set_threshold(MOST, *gc.get_threshold()[1:])

@@ -1,8 +1,9 @@
 """Patterns as in a .gitignore, with git's meaning.
 
-A pattern becomes a regular expression that never goes back over what a star has taken: behind a star, the first place
-at which the text up to the next one fits leaves the most for the rest. So a match takes no longer than the length of
-the path times that of the pattern, however many stars there are.
+A pattern becomes a regular expression that never goes back over what a star has taken: behind a
+star, the first place at which the text up to the next one fits leaves the most for the rest. So a
+match takes no longer than the length of the path times that of the pattern, however many stars
+there are.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ _CLASSES = {  # of POSIX, as git has them: ASCII alone
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One line: whether it leaves out or takes back in, whether folders alone, and which paths it is about."""
+    """One line: whether it leaves out or takes back in, whether folders alone, and which paths it
+    is about.
+    """
 
     leaves_out: bool
     is_of_folders: bool
@@ -54,7 +57,9 @@ class Patterns:
     """The patterns of one place, of which the last that is about a path decides."""
 
     patterns: tuple[Pattern, ...]
-    _around: dict[str, bool] = field(default_factory=dict)  # which folders are left out, or lie in one that is
+    _around: dict[str, bool] = field(
+        default_factory=dict
+    )  # which folders are left out, or lie in one that is
 
     @classmethod
     def of(cls, lines: Iterable[str]) -> Patterns:
@@ -68,10 +73,14 @@ class Patterns:
 
     def verdict(self, path: str) -> bool | None:
         """Whether this very path is left out; None where no pattern is about it."""
-        return next((each.leaves_out for each in reversed(self.patterns) if each.matches(path)), None)
+        return next(
+            (each.leaves_out for each in reversed(self.patterns) if each.matches(path)), None
+        )
 
     def leaves_out(self, path: str) -> bool:
-        """Whether a path is left out, or lies in a folder that is: nothing in that can be taken back in."""
+        """Whether a path is left out, or lies in a folder that is: nothing in that can be taken
+        back in.
+        """
         around = path[: path.rstrip("/").rfind("/") + 1]
         if around and around not in self._around:
             self._around[around] = self.leaves_out(around)
@@ -79,7 +88,9 @@ class Patterns:
 
 
 def pattern(line: str) -> Pattern | None:
-    """The pattern of a line, None for a comment or an empty line; ValueError for one that can match nothing."""
+    """The pattern of a line, None for a comment or an empty line; ValueError for one that can match
+    nothing.
+    """
     text = _trimmed(line)
     if not text or text.startswith("#"):
         return None
@@ -158,7 +169,9 @@ def _bracket(text: str, at: int) -> tuple[str, int]:
     while not parts or _one(text, at) != "]":
         element = _ELEMENT.match(text, at)
         if element is None or element["name"] not in (None, *_CLASSES):
-            raise ValueError(f"{text!r} has a bracket that is not closed, or an unknown class in one")
+            raise ValueError(
+                f"{text!r} has a bracket that is not closed, or an unknown class in one"
+            )
         parts.append(_range(element) if element["name"] is None else _CLASSES[element["name"]])
         at = element.end()
     content = "".join(parts)
@@ -168,14 +181,18 @@ def _bracket(text: str, at: int) -> tuple[str, int]:
 
 
 def _range(element: re.Match[str]) -> str:
-    """One character of a bracket, or all from one to another: none where they stand the other way round."""
+    """One character of a bracket, or all from one to another: none where they stand the other way
+    round.
+    """
     first = element["first"][-1]
     last = (element["last"] or first)[-1]
     return f"\\U{ord(first):08x}-\\U{ord(last):08x}" if first <= last else ""
 
 
 def _expression(segments: Sequence[Sequence[str]]) -> str:
-    """The expression for a path; where `**` stands, the first place at which the next folders fit is theirs."""
+    """The expression for a path; where `**` stands, the first place at which the next folders fit
+    is theirs.
+    """
     runs: list[list[str]] = [[]]
     for segment in segments:
         if list(segment) == [_FOLDERS]:

@@ -19,7 +19,11 @@ def importers(files: Iterable[Path], others: Iterable[Path]) -> list[Path]:
     graph = _Graph()
     fresh = set(real_paths(files))
     paths = list(others)
-    left = {path: place for path, place in zip(paths, real_paths(paths), strict=True) if place not in fresh}
+    left = {
+        path: place
+        for path, place in zip(paths, real_paths(paths), strict=True)
+        if place not in fresh
+    }
     found: list[Path] = []
     while fresh:
         reached = [path for path in left if graph.leads(path, left[path], fresh)]
@@ -29,7 +33,9 @@ def importers(files: Iterable[Path], others: Iterable[Path]) -> list[Path]:
 
 
 class _Graph:
-    """The imports of files: by the words of their bytes first, and of those that can lead there by their trees."""
+    """The imports of files: by the words of their bytes first, and of those that can lead there by
+    their trees.
+    """
 
     def __init__(self) -> None:
         self._texts = Texts({})
@@ -38,9 +44,13 @@ class _Graph:
         self._targets = functools.cache(self._targets_of)
 
     def leads(self, path: Path, place: Path, places: set[Path]) -> bool:
-        """Whether the file at `path`, which is really at `place`, imports one of the files at these `places`."""
+        """Whether the file at `path`, which is really at `place`, imports one of the files at these
+        `places`.
+        """
         names = {module_name(str(each)) for each in places}
-        is_inside = place.with_name(INIT) in places  # whose modules can import from it without its name
+        is_inside = (
+            place.with_name(INIT) in places
+        )  # whose modules can import from it without its name
         if not is_inside and self._words(path).isdisjoint(names):
             return False
         targets = self._targets(path)
@@ -57,7 +67,9 @@ class _Graph:
         return frozenset(map(bytes.decode, words))
 
     def _targets_of(self, path: Path) -> frozenset[Path] | None:
-        """The files that a file imports; None where it can be any: it names them by strings, or does not parse."""
+        """The files that a file imports; None where it can be any: it names them by strings, or
+        does not parse.
+        """
         found: set[Path] = set()
         for program, content in self._programs(path):
             text = self._texts.text(program)

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-MOST = 4_000_000  # characters of the files that a batch leaves to those that come after: some 150 MiB of trees
+# characters of the files that a batch leaves to those that come after: some 150 MiB of trees
+MOST = 4_000_000
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _kept: list[Callable[[], None]] = []
 _made: list[tuple[dict[tuple[object, str], Any], Callable[[Any], object]]] = []
@@ -15,7 +16,8 @@ _made: list[tuple[dict[tuple[object, str], Any], Callable[[Any], object]]] = []
 def of_programs(function: _Function) -> _Function:
     """Has `function` answer the same question about trees and nodes once, until all are forgotten.
 
-    A cache with a bound would hold on to the trees that its last questions were about, thousands of them in a long run.
+    A cache with a bound would hold on to the trees that its last questions were about, thousands of
+    them in a long run.
     """
     cached = functools.cache(function)
     _kept.append(cached.cache_clear)
@@ -23,7 +25,8 @@ def of_programs(function: _Function) -> _Function:
 
 
 def of_texts(function: _Function, leave: Callable[[Any], object] = lambda _: None) -> _Function:
-    """Has `function` answer once for the same path and text, in one batch and in those that come soon after.
+    """Has `function` answer once for the same path and text, in one batch and in those that come
+    soon after.
 
     `leave` takes apart the circles of an answer that is let go of.
     """
@@ -42,7 +45,8 @@ def of_texts(function: _Function, leave: Callable[[Any], object] = lambda _: Non
 def forget(most: int = 0) -> None:
     """Lets go of every answer, and so of the programs that they are about.
 
-    What was made of the texts asked for last stays, as long as these have no more than so many characters.
+    What was made of the texts asked for last stays, as long as these have no more than so many
+    characters.
     """
     for clear in _kept:
         clear()

@@ -1,7 +1,8 @@
 """The reports of the shards of a check as the report of one run: `gradlint merge`.
 
-What is found is found by any shard. That a comment suppresses nothing, or that no path came to a training step, is said
-by every shard of all files, as far as it has seen: it holds where all say so.
+What is found is found by any shard. That a comment suppresses nothing, or that no path came to a
+training step, is said by every shard of all files, as far as it has seen: it holds where all say
+so.
 """
 
 from __future__ import annotations
@@ -28,12 +29,18 @@ _LEVELS = {"note": Severity.NOTE, "warning": Severity.WARNING, "error": Severity
 
 
 def merged(files: Sequence[pathlib.Path]) -> tuple[str, frozenset[Severity]]:
-    """The report that joins those in `files`, in their format, and the severities that are in it."""
+    """The report that joins those in `files`, in their format, and the severities that are in
+    it.
+    """
     texts = [_read(file) for file in files]
     if all(isinstance(each, list) for each in texts):
         found = _joined(texts, _key, lambda each: Severity.parse(each["severity"]))
-        ordered = sorted(found, key=lambda each: (each["code"] == UNREACHED, finding_of(each).sort_key))
-        return json.dumps(ordered, indent=2) + "\n", _severities(each["severity"] for each in ordered)
+        ordered = sorted(
+            found, key=lambda each: (each["code"] == UNREACHED, finding_of(each).sort_key)
+        )
+        return json.dumps(ordered, indent=2) + "\n", _severities(
+            each["severity"] for each in ordered
+        )
     if all(isinstance(each, dict) and "runs" in each for each in texts):
         return _merged_sarif(texts)
     raise UserError("the reports are of different formats: all must be JSON, or all SARIF")
@@ -53,9 +60,13 @@ def _severities(words: Iterable[str]) -> frozenset[Severity]:
 
 
 def _joined(
-    reports: Sequence[Sequence[Object]], key: Callable[[Object], Key], severity: Callable[[Object], Severity]
+    reports: Sequence[Sequence[Object]],
+    key: Callable[[Object], Key],
+    severity: Callable[[Object], Severity],
 ) -> list[Object]:
-    """What any of the reports says, once: the worst of what is said of one place, the first of equals."""
+    """What any of the reports says, once: the worst of what is said of one place, the first of
+    equals.
+    """
     by_key = [{key(each): each for each in report} for report in reports]
     found: dict[Key, Object] = {}
     for report in by_key:
@@ -63,7 +74,11 @@ def _joined(
             known = found.get(place)
             if known is None or severity(known) < severity(each):
                 found[place] = each
-    return [each for place, each in found.items() if place[0] not in _ABSENT or _is_in_all(place, by_key)]
+    return [
+        each
+        for place, each in found.items()
+        if place[0] not in _ABSENT or _is_in_all(place, by_key)
+    ]
 
 
 def _is_in_all(place: Key, reports: Iterable[Collection[Key]]) -> bool:
@@ -72,20 +87,29 @@ def _is_in_all(place: Key, reports: Iterable[Collection[Key]]) -> bool:
 
 def _key(found: Object) -> Key:
     """What one finding is told from another by."""
-    places = (found["filename"], found["cell"], *found["location"].values(), *found["end_location"].values())
+    places = (
+        found["filename"],
+        found["cell"],
+        *found["location"].values(),
+        *found["end_location"].values(),
+    )
     return (found["code"], *places, found["message"] if found["code"] in _OF_COMMENTS else "")
 
 
 def _merged_sarif(reports: Sequence[Object]) -> tuple[str, frozenset[Severity]]:
     """One run with the results of all, and the rules that these break."""
     runs = [run for report in reports for run in report["runs"]]
-    results = _joined([run["results"] for run in runs], _sarif_key, lambda each: _LEVELS[each["level"]])
+    results = _joined(
+        [run["results"] for run in runs], _sarif_key, lambda each: _LEVELS[each["level"]]
+    )
     results.sort(key=_sarif_order)
     rules = {rule["id"]: rule for run in runs for rule in run["tool"]["driver"]["rules"]}
     broken = [rules[code] for code in sorted({each["ruleId"] for each in results})]
     indices = {rule["id"]: index for index, rule in enumerate(broken)}
     roots = runs[0]["originalUriBaseIds"]
-    renamed = _told_apart(results, pathlib.Path(urllib.parse.unquote(roots["SRCROOT"]["uri"].removeprefix("file://"))))
+    renamed = _told_apart(
+        results, pathlib.Path(urllib.parse.unquote(roots["SRCROOT"]["uri"].removeprefix("file://")))
+    )
     driver = {**runs[0]["tool"]["driver"], "rules": broken}
     run = {
         **runs[0],
@@ -99,7 +123,9 @@ def _merged_sarif(reports: Sequence[Object]) -> tuple[str, frozenset[Severity]]:
 def _place(result: Object) -> tuple[str, Mapping[str, int]]:
     """The file that a result is about, from its root, and the region in it."""
     physical = result["locations"][0]["physicalLocation"]
-    return os.fsdecode(urllib.parse.unquote_to_bytes(physical["artifactLocation"]["uri"])), physical["region"]
+    return os.fsdecode(
+        urllib.parse.unquote_to_bytes(physical["artifactLocation"]["uri"])
+    ), physical["region"]
 
 
 def _sarif_key(result: Object) -> Key:
@@ -110,11 +136,19 @@ def _sarif_key(result: Object) -> Key:
 
 def _sarif_order(result: Object) -> tuple[str, int, int, str, str]:
     path, region = _place(result)
-    return path, region["startLine"], region["startColumn"], result["ruleId"], result["message"]["text"]
+    return (
+        path,
+        region["startLine"],
+        region["startColumn"],
+        result["ruleId"],
+        result["message"]["text"],
+    )
 
 
 def _told_apart(results: Sequence[Object], root: pathlib.Path) -> Sequence[Object]:
-    """The results with fingerprints of their own: what each shard has counted alone is counted over all of them."""
+    """The results with fingerprints of their own: what each shard has counted alone is counted over
+    all of them.
+    """
     given = [each["partialFingerprints"]["gradlint/v1"] for each in results]
     if len(set(given)) == len(given):
         return results
@@ -122,10 +156,14 @@ def _told_apart(results: Sequence[Object], root: pathlib.Path) -> Sequence[Objec
     found: list[Object] = []
     for each in results:
         path, region = _place(each)
-        text = _text(root / path, Span(path, region["startLine"], 1, region["endLine"], region["endColumn"]))
+        text = _text(
+            root / path, Span(path, region["startLine"], 1, region["endLine"], region["endColumn"])
+        )
         identity = each["ruleId"], path, text
         seen[identity] = seen.get(identity, 0) + 1
-        found.append({**each, "partialFingerprints": {"gradlint/v1": name(*identity, seen[identity])}})
+        found.append(
+            {**each, "partialFingerprints": {"gradlint/v1": name(*identity, seen[identity])}}
+        )
     return found
 
 

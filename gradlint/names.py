@@ -1,7 +1,8 @@
-"""The words of a name as a program writes it: `self.optD` says `opt` and `d`, `options` says `options` and no more.
+"""The words of a name as a program writes it: `self.optD` says `opt` and `d`, `options` says
+`options` and no more.
 
-Whoever takes something unknown for what its name says asks here: a word inside another (`opt` in `option`, `meter` in
-`parameter`) says nothing.
+Whoever takes something unknown for what its name says asks here: a word inside another (`opt` in
+`option`, `meter` in `parameter`) says nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _KEY = re.compile(r"\[\s*[\"'](\w+)[\"']\s*\]")  # state["optimizer"]
 _INNERMOST = re.compile(r"\([^()\[\]]*\)|\[[^()\[\]]*\]")
 _DOTTED = re.compile(r"[\w.]*$")
-_OF_CONTAINERS = frozenset(["get", "values", "items", "pop", "copy"])  # what they give is what the container is named
+_OF_CONTAINERS = frozenset(
+    ["get", "values", "items", "pop", "copy"]
+)  # what they give is what the container is named
 
 
 @functools.lru_cache(maxsize=4096)
 def parts(text: str) -> tuple[str, ...]:
-    """The names that an expression is a path of: `self`, `opt` of `self.opt[0]`; a key is part of its container's."""
+    """The names that an expression is a path of: `self`, `opt` of `self.opt[0]`; a key is part of
+    its container's.
+    """
     before = None
     text = _KEY.sub(r"_\1", text)
     while text != before:
@@ -33,6 +38,8 @@ def parts(text: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def words(text: str) -> tuple[str, ...]:
-    """The words of the last name of an expression, in lower case: `lr`, `scheduler` of `self.lr_scheduler[0]`."""
+    """The words of the last name of an expression, in lower case: `lr`, `scheduler` of
+    `self.lr_scheduler[0]`.
+    """
     named = parts(text)
     return tuple(word.lower() for word in _WORD.findall(named[-1])) if named else ()

@@ -1,4 +1,6 @@
-"""Files that gradlint writes: whole or not at all, and never through a link that leads out of the project."""
+"""Files that gradlint writes: whole or not at all, and never through a link that leads out of the
+project.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _LEFT = re.compile(r"\..+\.gradlint-([1-9][0-9]*)-[0-9a-f]{8}")
 
 
 def write(path: pathlib.Path, text: str, root: pathlib.Path) -> None:
-    """Writes a report to `path`, be that a file, a pipe or a device; a user's error says why it cannot be."""
+    """Writes a report to `path`, be that a file, a pipe or a device; a user's error says why it
+    cannot be.
+    """
     target = destination(path, root)
     try:
         target.write_text(text, encoding="utf-8", errors="backslashreplace")
@@ -28,12 +32,16 @@ def destination(path: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
     """`path`, if it does not lead out of the project at `root` in which it stands."""
     named = pathlib.Path(os.path.abspath(path))
     if named.is_relative_to(root) and not named.resolve().is_relative_to(root.resolve()):
-        raise UserError(f"{path} cannot be written: it is a link to {named.resolve()}, out of {root}")
+        raise UserError(
+            f"{path} cannot be written: it is a link to {named.resolve()}, out of {root}"
+        )
     return path
 
 
 def replace_file(path: pathlib.Path, original: bytes, content: bytes, root: pathlib.Path) -> None:
-    """Puts `content` in the place of `original`; a user's error says why a file is left as it was."""
+    """Puts `content` in the place of `original`; a user's error says why a file is left as it
+    was.
+    """
     target = path.resolve()
     if target != pathlib.Path(os.path.abspath(path)) and not target.is_relative_to(root.resolve()):
         raise UserError(f"{path}: left as it was: it is a link to {target}, out of {root}")
@@ -48,7 +56,9 @@ def replace_file(path: pathlib.Path, original: bytes, content: bytes, root: path
 
 
 def remove_leftovers(folders: Iterable[pathlib.Path]) -> None:
-    """Removes what runs that were killed have left of files that they were about to put in place of others."""
+    """Removes what runs that were killed have left of files that they were about to put in place of
+    others.
+    """
     for folder in folders:
         with contextlib.suppress(OSError):  # what cannot be removed stays
             for name in os.listdir(folder):
@@ -71,15 +81,21 @@ def _is_running(process: int) -> bool:
 
 
 def _keep_owner(target: pathlib.Path, name: pathlib.Path) -> None:
-    """Gives a new file to the owner of the old one, where the two differ and the system has owners."""
+    """Gives a new file to the owner of the old one, where the two differ and the system has
+    owners.
+    """
     old, new = target.stat(), name.stat()
     if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid) and hasattr(os, "chown"):
-        with contextlib.suppress(PermissionError):  # who may write a file need not be who may give one away
+        with contextlib.suppress(
+            PermissionError
+        ):  # who may write a file need not be who may give one away
             os.chown(name, old.st_uid, old.st_gid)
 
 
 def replace(target: pathlib.Path, content: bytes) -> None:
-    """Puts a file with this content at `target`, at once, with the mode of the one that was there."""
+    """Puts a file with this content at `target`, at once, with the mode of the one that was
+    there.
+    """
     name = target.with_name(f".{target.name}.gradlint-{os.getpid()}-{secrets.token_hex(4)}")
     handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:

@@ -1,4 +1,6 @@
-"""Parameters named by the modules that hold them: `model.encoder`, and not its sixteen weights and biases."""
+"""Parameters named by the modules that hold them: `model.encoder`, and not its sixteen weights and
+biases.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,19 @@ from collections.abc import Collection, Iterable, Iterator
 
 
 def grouped(names: Collection[str], among: Iterable[str]) -> list[str]:
-    """`names` with a module in the place of its parameters, where all that `among` knows of it are among them.
+    """`names` with a module in the place of its parameters, where all that `among` knows of it are
+    among them.
 
-    The innermost module that has them all is as far out as this goes: what is around it may hold what nobody knows.
+    The innermost module that has them all is as far out as this goes: what is around it may hold
+    what nobody knows.
     """
     wanted = frozenset(names)
     mixed = {module for name in among if name not in wanted for module in _modules(name)}
     columns = zip(*(name.split(".") for name in wanted), strict=False)
     depth = sum(1 for _ in itertools.takewhile(lambda words: len(set(words)) == 1, columns))
-    found = (next((each for each in _modules(name, depth) if each not in mixed), name) for name in names)
+    found = (
+        next((each for each in _modules(name, depth) if each not in mixed), name) for name in names
+    )
     return list(dict.fromkeys(found))
 
 

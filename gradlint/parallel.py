@@ -16,7 +16,9 @@ Result = TypeVar("Result")
 
 
 def batches(sizes: Mapping[Path, int]) -> list[Batch]:
-    """The files in parts of about one size, in order of their paths; whatever the number of processes, the same."""
+    """The files in parts of about one size, in order of their paths; whatever the number of
+    processes, the same.
+    """
     found: list[list[Path]] = []
     size = 0
     for path in sorted(sizes, key=lambda path: path.parts):
@@ -36,9 +38,11 @@ class Shard:
     of: int
 
     def share(self, parts: Sequence[Batch], costs: Mapping[Path, int]) -> list[Batch]:
-        """Those of the batches that are this part: as many in a row as make up its share of the costs.
+        """Those of the batches that are this part: as many in a row as make up its share of the
+        costs.
 
-        Every machine that is given the same files comes to the same parts, each batch in one of them.
+        Every machine that is given the same files comes to the same parts, each batch in one of
+        them.
         """
         whole = sum(costs.values()) or 1
         found, before = [], 0
@@ -58,8 +62,12 @@ class Work(Generic[Given, Result]):
     given: Callable[[Batch], Given]
 
 
-def spread(work: Work[Given, Result], parts: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Result | None]]:
-    """Each batch and what `work` makes of it, as they come; None for a single file that ends the process."""
+def spread(
+    work: Work[Given, Result], parts: Sequence[Batch], jobs: int
+) -> Iterator[tuple[Batch, Result | None]]:
+    """Each batch and what `work` makes of it, as they come; None for a single file that ends the
+    process.
+    """
     if jobs == 1 or len(parts) <= 1:
         yield from ((part, work.run(part, work.given(part))) for part in parts)
         return
@@ -82,7 +90,9 @@ def _alone(work: Work[Given, Result], part: Batch) -> Iterator[tuple[Batch, Resu
                 yield from _alone(work, half)
 
 
-def _run(work: Work[Given, Result], parts: Sequence[Batch], jobs: int) -> Iterator[tuple[Batch, Result | None]]:
+def _run(
+    work: Work[Given, Result], parts: Sequence[Batch], jobs: int
+) -> Iterator[tuple[Batch, Result | None]]:
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
 
@@ -103,8 +113,8 @@ def _run(work: Work[Given, Result], parts: Sequence[Batch], jobs: int) -> Iterat
 def _end_with_parent() -> None:
     """Lets this process end when the one that began it does: killed, that can tell it nothing.
 
-    It would wait for work for good. Workers that are forked hold the pipes of those before them, whose ends are so
-    seen one after the other.
+    It would wait for work for good. Workers that are forked hold the pipes of those before them,
+    whose ends are so seen one after the other.
     """
     import multiprocessing.connection
     import threading

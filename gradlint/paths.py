@@ -1,12 +1,12 @@
 """The paths of one entry, as rules see them: what holds on some path, and what happens on none.
 
-    paths.some(find)                # evidence on one path is enough
-    paths.never(occurs, May.STEP)   # on no path; None where code that was not run may do it
-    paths.turns(answers, at)        # whether a path goes the other way at a branch; else one is run that does
+    paths.some(find)                # evidence on one path is enough paths.never(occurs, May.STEP)
+    # on no path; None where code that was not run may do it paths.turns(answers, at)        #
+    whether a path goes the other way at a branch; else one is run that does
 
-There is no other way: `Paths` cannot be iterated, counted or indexed. A rule that reports what does not happen asks
-`never`: that nothing of the kind was seen is no evidence where the side of a branch was not run, or where the analysis
-gave a path up.
+There is no other way: `Paths` cannot be iterated, counted or indexed. A rule that reports what does
+not happen asks `never`: that nothing of the kind was seen is no evidence where the side of a branch
+was not run, or where the analysis gave a path up.
 """
 
 from __future__ import annotations
@@ -40,12 +40,17 @@ class Paths:
         return (found for tape in self._tapes for found in find(tape))
 
     def never(
-        self, occurs: Callable[[Tape], object], may: May, *, since: Callable[[Tape], int] = _from_the_start
+        self,
+        occurs: Callable[[Tape], object],
+        may: May,
+        *,
+        since: Callable[[Tape], int] = _from_the_start,
     ) -> bool | None:
-        """Whether something occurs on no path; None where it is not seen, and code that was not run may do it.
+        """Whether something occurs on no path; None where it is not seen, and code that was not run
+        may do it.
 
-        `since` says from which event of a path on it could: a side of a branch that the path had behind it then is no
-        matter.
+        `since` says from which event of a path on it could: a side of a branch that the path had
+        behind it then is no matter.
         """
         if any(map(occurs, self._tapes)):
             return False
@@ -57,7 +62,9 @@ class Paths:
         return True
 
     def turns(self, answers: Callable[[Tape], object], at: Span) -> bool:
-        """Whether a path answers so at the branch at a place; where none does, such a path is asked for."""
+        """Whether a path answers so at the branch at a place; where none does, such a path is asked
+        for.
+        """
         if any(map(answers, self._tapes)):
             return True
         self.unturned.add(at)

@@ -1,6 +1,8 @@
-"""The pytest plugin: `assert_gradients_flow` for the tests of a model, and `pytest --gradlint` to check files.
+"""The pytest plugin: `assert_gradients_flow` for the tests of a model, and `pytest --gradlint` to
+check files.
 
-pytest imports this file in every project of the environment, so whatever costs time is imported where it is used.
+pytest imports this file in every project of the environment, so whatever costs time is imported
+where it is used.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _FOUND = pytest.StashKey["_Found"]()
 
 @pytest.fixture
 def assert_gradients_flow() -> Iterator[AssertGradientsFlow]:
-    """Asserts that gradients flow from a loss to a model's parameters, and names the lines that keep them from it."""
+    """Asserts that gradients flow from a loss to a model's parameters, and names the lines that
+    keep them from it.
+    """
     from gradlint.trace.flow import recording
 
     with recording() as assertion:
@@ -35,17 +39,25 @@ def assert_gradients_flow() -> Iterator[AssertGradientsFlow]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offers `--gradlint`."""
     group = parser.getgroup("gradlint")
-    group.addoption("--gradlint", action="store_true", help="check the Python files that are collected with gradlint")
+    group.addoption(
+        "--gradlint",
+        action="store_true",
+        help="check the Python files that are collected with gradlint",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Makes the marker known, by which checks are chosen: `-m gradlint`."""
-    config.addinivalue_line("markers", f"{MARK}: a file is checked by gradlint (added by --gradlint)")
+    config.addinivalue_line(
+        "markers", f"{MARK}: a file is checked by gradlint (added by --gradlint)"
+    )
     if config.getoption("--gradlint"):
         config.stash[_SETTINGS] = _settings_finder()
 
 
-def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> pytest.Collector | None:
+def pytest_collect_file(
+    file_path: pathlib.Path, parent: pytest.Collector
+) -> pytest.Collector | None:
     """Every Python file that pytest comes by, with `--gradlint`."""
     if parent.config.getoption("--gradlint") and file_path.suffix == ".py":
         made: CheckedFile = CheckedFile.from_parent(parent, path=file_path)
@@ -77,7 +89,11 @@ class Check(pytest.Item):
             raise FoundError(render("text", outcome))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return str(excinfo.value) if isinstance(excinfo.value, FoundError) else super().repr_failure(excinfo, style)
+        return (
+            str(excinfo.value)
+            if isinstance(excinfo.value, FoundError)
+            else super().repr_failure(excinfo, style)
+        )
 
     def reportinfo(self) -> tuple[pathlib.Path, None, str]:
         return self.path, None, f"{self.path.name}: {MARK}"

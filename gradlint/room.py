@@ -1,11 +1,12 @@
 """Room for the frames of deeply nested calls, as one stretch of memory.
 
-CPython keeps the frames of Python functions in chunks of 16 KiB (3.11 to 3.14). Each is taken from the system when a
-call comes to the end of the one before, and handed back when that call returns. A loop whose calls cross such an end
-pays 14 microseconds for each of them, where a call takes a twentieth of one, and an interpreter that nests hundreds of
-frames crosses several ends. A chunk is as large as the frame that asks for it needs, rounded up to a power of two:
-behind one that says it needs just more than half of 4 MiB, two are left for all that it calls. What is not used of
-them is not touched.
+CPython keeps the frames of Python functions in chunks of 16 KiB (3.11 to 3.14). Each is taken from
+the system when a call comes to the end of the one before, and handed back when that call returns. A
+loop whose calls cross such an end pays 14 microseconds for each of them, where a call takes a
+twentieth of one, and an interpreter that nests hundreds of frames crosses several ends. A chunk is
+as large as the frame that asks for it needs, rounded up to a power of two: behind one that says it
+needs just more than half of 4 MiB, two are left for all that it calls. What is not used of them is
+not touched.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """What a rule is, and the registry of those that are there.
 
-A rule is one module of `gradlint_rules` (or of a plugin) named after its code: `GL101_constant_loss`. From the
-module come its code and name (the file's name), its page (the docstring), its severity (`SEVERITY`), its check
-(`check(paths)`), whether a traced run shows it too (`AT_RUN_TIME`) and, where one exists, its fix
-(`fix(finding, source)`). Being there is being registered.
+A rule is one module of `gradlint_rules` (or of a plugin) named after its code:
+`GL101_constant_loss`. From the module come its code and name (the file's name), its page (the
+docstring), its severity (`SEVERITY`), its check (`check(paths)`), whether a traced run shows it too
+(`AT_RUN_TIME`) and, where one exists, its fix (`fix(finding, source)`). Being there is being
+registered.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class Report:
     severity: Severity | None = None
     step: int | None = None
     fix: Fix | None = None
-    hints: Mapping[str, str] = field(default_factory=dict)  # what only the tape knows and a fix needs
+    hints: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what only the tape knows and a fix needs
 
 
 class NoFixError(Exception):
@@ -58,7 +61,8 @@ Edits = tuple[Edit, ...]
 
 
 class FixSource(Protocol):
-    """The file of a finding, as its fix sees it: what stands where, and edits that keep all the rest as it is.
+    """The file of a finding, as its fix sees it: what stands where, and edits that keep all the
+    rest as it is.
 
     Whatever is asked for and is not there raises `NoFixError`, which ends the fix.
     """
@@ -104,7 +108,9 @@ class FixSource(Protocol):
         ...
 
     def called(self, node: ast.AST) -> str:
-        """What a name or attribute stands for by the file's imports: `torch.no_grad`; "" for what is no name."""
+        """What a name or attribute stands for by the file's imports: `torch.no_grad`; "" for what
+        is no name.
+        """
         ...
 
     def fresh(self, wish: str, near: ast.AST) -> str:
@@ -112,11 +118,15 @@ class FixSource(Protocol):
         ...
 
     def reference(self, name: str) -> tuple[str, tuple[Edit, ...]]:
-        """How to write the dotted `name` (`torch.amp.GradScaler`) here, and the edits that import it."""
+        """How to write the dotted `name` (`torch.amp.GradScaler`) here, and the edits that import
+        it.
+        """
         ...
 
     def allows_torch(self, *version: int) -> bool:
-        """Whether all versions of torch that the project supports are at least this one, as far as it says."""
+        """Whether all versions of torch that the project supports are at least this one, as far as
+        it says.
+        """
         ...
 
     def replace(self, node: ast.expr, content: str) -> Edit:
@@ -136,7 +146,9 @@ class FixSource(Protocol):
         ...
 
     def replace_name(self, named: ast.Attribute | ast.arg, name: str) -> Edit:
-        """Puts another name behind the dot of `x.name`, or in the place of that of a parameter of a function."""
+        """Puts another name behind the dot of `x.name`, or in the place of that of a parameter of a
+        function.
+        """
         ...
 
     def remove(self, statement: ast.stmt) -> Edits:
@@ -194,9 +206,11 @@ class FixSource(Protocol):
         inside: Sequence[ast.stmt] = (),
         kept: Sequence[ast.stmt] = (),
     ) -> Edits:
-        """Takes statements of a `with`, or all, out of one of its contexts, or of all; they stay in their order.
+        """Takes statements of a `with`, or all, out of one of its contexts, or of all; they stay in
+        their order.
 
-        What is `kept`, neighbouring statements somewhere in these, is put under a context of its own.
+        What is `kept`, neighbouring statements somewhere in these, is put under a context of its
+        own.
         """
         ...
 
@@ -207,7 +221,9 @@ Check = Callable[["Paths"], Iterator[Report]]
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: its place in the catalogue; its module is imported where more than that is asked for."""
+    """A rule: its place in the catalogue; its module is imported where more than that is asked
+    for.
+    """
 
     code: str
     name: str
@@ -227,12 +243,16 @@ class Rule:
 
     @property
     def at_run_time(self) -> bool:
-        """Whether the tape of a traced run tells all that its check asks for; other rules are about the source."""
+        """Whether the tape of a traced run tells all that its check asks for; other rules are about
+        the source.
+        """
         return getattr(self.module, "AT_RUN_TIME", False)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether people are told what it finds only where they select it; formats for programs always have it."""
+        """Whether people are told what it finds only where they select it; formats for programs
+        always have it.
+        """
         return getattr(self.module, "QUIET", False)
 
     @property
@@ -258,7 +278,9 @@ class Rule:
 
     @property
     def spoilt_by(self) -> frozenset[str]:
-        """The codes of what its fix can bring about: where no other fix mends that, it is taken back."""
+        """The codes of what its fix can bring about: where no other fix mends that, it is taken
+        back.
+        """
         return getattr(self.module, "SPOILT_BY", frozenset())
 
     @property
@@ -290,11 +312,13 @@ def judge(
     tapes: Sequence[Tape],
     more: Callable[[Sequence[Tape], Paths], Sequence[Tape]] | None = None,
 ) -> list[Finding]:
-    """What these rules say of the tapes of one entry, which are let go of what the rules have worked out.
+    """What these rules say of the tapes of one entry, which are let go of what the rules have
+    worked out.
 
-    One tape is one path; a traced run has one. Where what a rule asks for hangs on sides that no path took, `more`
-    gives the tapes with those of further paths, and the rules are asked again. What was worked out speaks of the tapes
-    in turn: they would stay in memory until a collection finds them.
+    One tape is one path; a traced run has one. Where what a rule asks for hangs on sides that no
+    path took, `more` gives the tapes with those of further paths, and the rules are asked again.
+    What was worked out speaks of the tapes in turn: they would stay in memory until a collection
+    finds them.
     """
     from gradlint.paths import Paths
 
@@ -325,7 +349,9 @@ def rules() -> dict[str, Rule]:
                 continue
             rule = Rule(match[1], match[2].replace("_", "-"), module.name)
             if rule.code in found:
-                raise ValueError(f"{rule.code} is defined by {found[rule.code].source} and {rule.source}")
+                raise ValueError(
+                    f"{rule.code} is defined by {found[rule.code].source} and {rule.source}"
+                )
             found[rule.code] = rule
     return dict(sorted(found.items()))
 
@@ -344,7 +370,9 @@ def packages() -> tuple[ModuleType, ...]:
 
 def _plugins() -> Iterator[ModuleType]:
     if any(map(_offers_rules, sys.path)):
-        from importlib import metadata  # takes longer than all else that a check imports from Python's library
+        from importlib import (
+            metadata,
+        )  # takes longer than all else that a check imports from Python's library
 
         for point in metadata.entry_points(group=PLUGIN_GROUP):
             try:
@@ -355,7 +383,9 @@ def _plugins() -> Iterator[ModuleType]:
 
 
 def _offers_rules(folder: str) -> bool:
-    """Whether a distribution installed in `folder` names a plugin; what is in an archive is not looked into."""
+    """Whether a distribution installed in `folder` names a plugin; what is in an archive is not
+    looked into.
+    """
     if os.path.isfile(folder):
         return True
     for file in glob.iglob("*-info/entry_points.txt", root_dir=folder or os.curdir):

@@ -19,26 +19,42 @@ from gradlint.fingerprint import fingerprints
 from gradlint.source.files import SettingsFor
 
 Wanted = Callable[[str], bool]
-_OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX")  # which hold where git has started a hook, and not elsewhere
+_OF_HOOKS = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_PREFIX",
+)  # which hold where git has started a hook, and not elsewhere
 _PLAIN = ("100644", "100755")  # the modes of files: links and submodules are none
 
 
 def found_before(
-    rev: str, files: Sequence[pathlib.Path], settings_for: SettingsFor, settings: Settings, jobs: int
+    rev: str,
+    files: Sequence[pathlib.Path],
+    settings_for: SettingsFor,
+    settings: Settings,
+    jobs: int,
 ) -> frozenset[str]:
-    """The fingerprints of what these files held where this branch left `rev`, under the names they have now."""
+    """The fingerprints of what these files held where this branch left `rev`, under the names they
+    have now.
+    """
     repository = _Repository.around(settings.root)
     commit = repository.branching(rev)
     former = repository.former_names(commit)
     with tempfile.TemporaryDirectory(prefix="gradlint-") as folder:
         old = _Tree(repository.top, pathlib.Path(folder).resolve(), settings_for)
         repository.write(commit, old.root, lambda name: _is_read(name, settings))
-        now = {old.root / former.get(name, name): file for file in files if (name := repository.name(file))}
+        now = {
+            old.root / former.get(name, name): file
+            for file in files
+            if (name := repository.name(file))
+        }
         there = [path for path in now if path.is_file()]
         if not there:
             return frozenset()
         checked = checker.check(there, old.settings, given={}, jobs=jobs, keeps=False)
-        return frozenset(_names(checked, old, {str(path): str(file) for path, file in now.items()}, settings))
+        return frozenset(
+            _names(checked, old, {str(path): str(file) for path, file in now.items()}, settings)
+        )
 
 
 def _is_read(name: str, settings: Settings) -> bool:
@@ -47,7 +63,9 @@ def _is_read(name: str, settings: Settings) -> bool:
     return path.name == ".gitignore" or settings.includes(settings.root / path.parent, path.name)
 
 
-def _names(checked: checker.Checked, old: _Tree, now: Mapping[str, str], settings: Settings) -> Iterable[str]:
+def _names(
+    checked: checker.Checked, old: _Tree, now: Mapping[str, str], settings: Settings
+) -> Iterable[str]:
     """The fingerprints that the findings would have in the files as they are called now."""
     texts, places = checked.texts, {}
     renamed: list[Finding] = []
@@ -93,15 +111,25 @@ class _Repository:
     @classmethod
     def around(cls, folder: pathlib.Path) -> _Repository:
         """The one that a folder is in."""
-        found = _git(folder, "rev-parse", "--show-toplevel", told=f"{folder} is in no git repository")
+        found = _git(
+            folder, "rev-parse", "--show-toplevel", told=f"{folder} is in no git repository"
+        )
         return cls(pathlib.Path(found.decode(errors="surrogateescape").rstrip("\n")).resolve())
 
     def branching(self, rev: str) -> str:
-        """The commit that `rev` and what is checked out have in common, or `rev` where there is none."""
+        """The commit that `rev` and what is checked out have in common, or `rev` where there is
+        none.
+        """
         told = f"git knows no commit {rev!r}"
-        commit = _git(self.top, "rev-parse", "--verify", "--end-of-options", f"{rev}^{{commit}}", told=told)
+        commit = _git(
+            self.top, "rev-parse", "--verify", "--end-of-options", f"{rev}^{{commit}}", told=told
+        )
         try:
-            return _git(self.top, "merge-base", commit.decode().strip(), "HEAD", told=told).decode().strip()
+            return (
+                _git(self.top, "merge-base", commit.decode().strip(), "HEAD", told=told)
+                .decode()
+                .strip()
+            )
         except UserError:
             return commit.decode().strip()
 
@@ -112,15 +140,32 @@ class _Repository:
 
     def former_names(self, commit: str) -> Mapping[str, str]:
         """What files that were renamed since then were called, by what they are called now."""
-        said = _git(self.top, "diff", "--name-status", "-M", "-z", "--diff-filter=R", commit, told="git cannot compare")
+        said = _git(
+            self.top,
+            "diff",
+            "--name-status",
+            "-M",
+            "-z",
+            "--diff-filter=R",
+            commit,
+            told="git cannot compare",
+        )
         words = _words(said)
         return {now: before for _, before, now in zip(words, words, words, strict=True)}
 
     def write(self, commit: str, folder: pathlib.Path, is_read: Wanted) -> None:
         """Writes the files of a commit that are read into a folder."""
-        listed = _words(_git(self.top, "ls-tree", "-r", "-z", "--full-tree", commit, told="git cannot list files"))
+        listed = _words(
+            _git(
+                self.top, "ls-tree", "-r", "-z", "--full-tree", commit, told="git cannot list files"
+            )
+        )
         entries = [entry.partition("\t") for entry in listed]
-        objects = {name: about.split()[2] for about, _, name in entries if about.split()[0] in _PLAIN and is_read(name)}
+        objects = {
+            name: about.split()[2]
+            for about, _, name in entries
+            if about.split()[0] in _PLAIN and is_read(name)
+        }
         asked = "".join(f"{each}\n" for each in objects.values()).encode()
         said = _git(self.top, "cat-file", "--batch", told="git cannot read files", given=asked)
         at = 0
@@ -142,7 +187,12 @@ def _git(folder: pathlib.Path, *words: str, told: str, given: bytes = b"") -> by
     surroundings = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
     try:
         ran = subprocess.run(
-            ["git", *words], cwd=folder, env=surroundings, input=given, capture_output=True, check=False
+            ["git", *words],
+            cwd=folder,
+            env=surroundings,
+            input=given,
+            capture_output=True,
+            check=False,
         )
     except OSError:
         raise UserError("git is not installed") from None

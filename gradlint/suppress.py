@@ -1,4 +1,6 @@
-"""After the rules: which findings a comment suppresses, and which comments suppress nothing or name no rule."""
+"""After the rules: which findings a comment suppresses, and which comments suppress nothing or name
+no rule.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from gradlint.source.comments import comments as comments_of
 
 _HINT = re.compile(r"gradlint:|noqa", re.IGNORECASE)
 _OURS = re.compile(r"(?<!\S)#\s*gradlint:\s*(?P<verb>[\w-]+)(?:\[(?P<codes>[^\]]*)\])?")
-_NOQA = re.compile(r"(?<!\S)#\s*noqa(?![\w-])(?::\s*(?P<codes>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*))?", re.IGNORECASE)
+_NOQA = re.compile(
+    r"(?<!\S)#\s*noqa(?![\w-])(?::\s*(?P<codes>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*))?",
+    re.IGNORECASE,
+)
 _NOQA_CODE = re.compile(r"GL[0-9]{3}")  # of the codes in a noqa, those meant for us
 _VERBS = ("ignore", "skip-file")
 _USAGE = "write `# gradlint: ignore[CODE] reason` on the line, or `# gradlint: skip-file`"
@@ -41,7 +46,9 @@ class Comments:
 
 
 def comments(path: str, text: str) -> Comments:
-    """The suppression comments of a program. Only real comments count, not strings that look like one."""
+    """The suppression comments of a program. Only real comments count, not strings that look like
+    one.
+    """
     suppressions: list[Suppression] = []
     unknown: list[tuple[Span, str]] = []
     skips = False
@@ -54,25 +61,37 @@ def comments(path: str, text: str) -> Comments:
             elif verb not in _VERBS:
                 unknown.append((at, verb))
         for noqa in _NOQA.finditer(comment.text):
-            suppressions.append(Suppression(_span(path, comment, noqa), _split(noqa["codes"]), is_ours=False))
+            suppressions.append(
+                Suppression(_span(path, comment, noqa), _split(noqa["codes"]), is_ours=False)
+            )
     return Comments(tuple(suppressions), tuple(unknown), skips)
 
 
-def apply(path: str, text: str, findings: Sequence[Finding], is_on: Callable[[str], bool]) -> list[Finding]:
+def apply(
+    path: str, text: str, findings: Sequence[Finding], is_on: Callable[[str], bool]
+) -> list[Finding]:
     """The findings of one file that no comment suppresses, and what is wrong with its comments."""
     found = comments(path, text)
     if found.skips_file:
         return []
     used: set[tuple[Suppression, str]] = set()
-    left = [finding for finding in findings if not _is_suppressed(finding, found.suppressions, used)]
+    left = [
+        finding for finding in findings if not _is_suppressed(finding, found.suppressions, used)
+    ]
     about = [*_unused(found.suppressions, used, is_on), *_unknown(found)]
     return left + [
-        finding for finding in about if is_on(finding.code) and not _is_suppressed(finding, found.suppressions, used)
+        finding
+        for finding in about
+        if is_on(finding.code) and not _is_suppressed(finding, found.suppressions, used)
     ]
 
 
-def _is_suppressed(finding: Finding, suppressions: Sequence[Suppression], used: set[tuple[Suppression, str]]) -> bool:
-    """Whether a comment on a line of the finding names it; the comments stand in the order of their lines."""
+def _is_suppressed(
+    finding: Finding, suppressions: Sequence[Suppression], used: set[tuple[Suppression, str]]
+) -> bool:
+    """Whether a comment on a line of the finding names it; the comments stand in the order of their
+    lines.
+    """
     first = bisect.bisect_left(suppressions, finding.at.line, key=_line)
     last = bisect.bisect_right(suppressions, finding.at.last_line, key=_line)
     fitting = [each for each in suppressions[first:last] if _names(each, finding)]
@@ -86,12 +105,17 @@ def _line(suppression: Suppression) -> int:
 
 def _names(suppression: Suppression, finding: Finding) -> bool:
     if suppression.codes is None:
-        return finding.code not in (UNUSED, UNKNOWN)  # a blanket comment does not hide that it is useless
+        return finding.code not in (
+            UNUSED,
+            UNKNOWN,
+        )  # a blanket comment does not hide that it is useless
     return finding.code in suppression.codes
 
 
 def _unused(
-    suppressions: Iterable[Suppression], used: set[tuple[Suppression, str]], is_on: Callable[[str], bool]
+    suppressions: Iterable[Suppression],
+    used: set[tuple[Suppression, str]],
+    is_on: Callable[[str], bool],
 ) -> Iterator[Finding]:
     useful = {each for each, _ in used}
     for each in suppressions:
@@ -100,7 +124,12 @@ def _unused(
                 yield _unused_finding(each.at, "the comment suppresses nothing")
             continue
         for code in dict.fromkeys(each.codes):
-            if code in rules() and code not in (UNUSED, UNKNOWN) and is_on(code) and (each, code) not in used:
+            if (
+                code in rules()
+                and code not in (UNUSED, UNKNOWN)
+                and is_on(code)
+                and (each, code) not in used
+            ):
                 yield _unused_finding(each.at, f"{code} is suppressed here but not reported")
 
 
@@ -121,7 +150,11 @@ def _unknown(found: Comments) -> Iterator[Finding]:
 
 
 def _split(codes: str | None) -> tuple[str, ...] | None:
-    return None if codes is None else tuple(word.upper() for word in re.split(r"[,\s]+", codes) if word)
+    return (
+        None
+        if codes is None
+        else tuple(word.upper() for word in re.split(r"[,\s]+", codes) if word)
+    )
 
 
 def _span(path: str, comment: Comment, match: re.Match[str]) -> Span:

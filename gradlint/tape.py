@@ -1,8 +1,9 @@
-"""The tape: what a program did with tensors, as the interpreter or the recorder wrote it down and the rules read it.
+"""The tape: what a program did with tensors, as the interpreter or the recorder wrote it down and
+the rules read it.
 
-*Values* form a graph. Each knows the operation that made it, the values it was computed from, where, whether autograd
-records it, and if not, why (its *cut*). *Events* stand in the order in which they happened. A tape is one path through
-one entry; a traced run is one tape.
+*Values* form a graph. Each knows the operation that made it, the values it was computed from,
+where, whether autograd records it, and if not, why (its *cut*). *Events* stand in the order in
+which they happened. A tape is one path through one entry; a traced run is one tape.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Cut(enum.Enum):
     """Why a value computed from something with a gradient carries none."""
 
     DETACH = "detach"  # .detach(), .data: same storage, no graph
-    COPY = "copy"  # .item(), .tolist(), .numpy(), float(x), torch.tensor(x): copied out of the graph
+    COPY = (
+        "copy"  # .item(), .tolist(), .numpy(), float(x), torch.tensor(x): copied out of the graph
+    )
     GRAD_MODE = "grad-mode"  # computed while grad mode was off
     NON_DIFFERENTIABLE = "non-differentiable"  # argmax, comparisons, integer casts
     FROZEN = "frozen"  # a leaf whose requires_grad was switched off
@@ -38,7 +41,8 @@ class Kind(enum.Enum):
 
     OPERATION = "operation"
     PARAMETER = "parameter"  # a parameter (or, for an unknown module, all of its parameters)
-    LEAF = "leaf"  # made to require grad by the program: requires_grad_(), torch.tensor(requires_grad=True)
+    # made to require grad by the program: requires_grad_(), torch.tensor(requires_grad=True)
+    LEAF = "leaf"
     CONSTANT = "constant"
     DATA = "data"  # from outside, known to carry no gradient: a batch, a buffer
     UNKNOWN = "unknown"  # from outside, assumed to carry gradient
@@ -60,20 +64,30 @@ class DType(enum.Enum):
         return self not in (DType.INTEGER, DType.BOOL)
 
 
-MAY_SHARE = "may-share"  # on a copy that can be its input, or show its memory, as what is not known decides
+MAY_SHARE = (
+    "may-share"  # on a copy that can be its input, or show its memory, as what is not known decides
+)
 CAST = "cast"  # on what holds the same numbers in a dtype that has no gradient
-OF_A_FUNCTION = "of-a-function"  # on the leaf of something unknown: a library's function, which is no module
+OF_A_FUNCTION = (
+    "of-a-function"  # on the leaf of something unknown: a library's function, which is no module
+)
 FRAMEWORK = "framework"  # the device of an autocast region that a framework chooses
 HANDED = "handed"  # what a part is given, and is no result of it: a metric, the output of a model
-DRAWN = "drawn"  # from a distribution whose samples are functions of its parameters: it is never exactly zero
-COMPUTED_ANEW = "computed-anew"  # on what each access to an attribute computes: a write into it is lost
+# from a distribution whose samples are functions of its parameters: it is never exactly zero
+DRAWN = "drawn"
+COMPUTED_ANEW = (
+    "computed-anew"  # on what each access to an attribute computes: a write into it is lost
+)
 UNSEEN = "unseen"  # it was an operation behind this that saved it
 WRITTEN = "written"  # how a hook uses the gradient that it is given
 EVERY = "*"  # all items of a list, in the place of what an optimizer refuses
-GIVEN_NOTHING = "given-nothing"  # on the leaf of something unknown: it is handed no tensor, and can give data
+GIVEN_NOTHING = (
+    "given-nothing"  # on the leaf of something unknown: it is handed no tensor, and can give data
+)
 # facts of what torch ends the program for
 REFUSED = ("flag-refused", "unmet-input", "autograd-in-transform", "not-parameters")
-TOLD_APART = "told-apart"  # on what something unknown gives that is called with different literals: it can be of a part
+# on what something unknown gives that is called with different literals: it can be of a part
+TOLD_APART = "told-apart"
 
 
 @dataclass(eq=False, slots=True)
@@ -87,12 +101,16 @@ class Write:
     counted: bool  # False through .data or a NumPy alias: autograd does not see it
     order: int  # number of events on the tape when it happened
     by: tuple[Value, ...] = ()  # what it was computed with: the mask of `weight.data *= mask`
-    maps: bool = False  # known to be computed from what was there: `clamp_(0, 1)`, and not `fill_(1)`
+    maps: bool = (
+        False  # known to be computed from what was there: `clamp_(0, 1)`, and not `fill_(1)`
+    )
 
 
 @dataclass(eq=False, slots=True)
 class Storage:
-    """Memory that tensors share. `version` counts the writes that autograd sees; `writes` has all of them."""
+    """Memory that tensors share. `version` counts the writes that autograd sees; `writes` has all
+    of them.
+    """
 
     writes: list[Write] = field(default_factory=list)
     version: int = 0
@@ -102,7 +120,8 @@ class Storage:
 class Module:
     """A module, known or not: a name to show, and what it is part of.
 
-    `unseen`: it was made out of view; `is_container`: it is a plain `nn.Sequential`, `ModuleList` or `ModuleDict`.
+    `unseen`: it was made out of view; `is_container`: it is a plain `nn.Sequential`, `ModuleList`
+    or `ModuleDict`.
     """
 
     name: str
@@ -126,7 +145,9 @@ class Module:
 
 @dataclass(eq=False, slots=True)
 class Parameter:
-    """The identity of a parameter through all the values it has. For a library layer, one stands for all of its own."""
+    """The identity of a parameter through all the values it has. For a library layer, one stands
+    for all of its own.
+    """
 
     name: str
     module: Module | None
@@ -143,13 +164,19 @@ class Parameter:
     @property
     def path(self) -> str:
         return (
-            self.name if self.module is None else f"{self.module.path}.{self.name}" if self.name else self.module.path
+            self.name
+            if self.module is None
+            else f"{self.module.path}.{self.name}"
+            if self.name
+            else self.module.path
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A tensor that an operation keeps for its backward: which, in which storage, at which version."""
+    """A tensor that an operation keeps for its backward: which, in which storage, at which
+    version.
+    """
 
     value: Value
     storage: Storage
@@ -160,11 +187,12 @@ class Saved:
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """One node of the graph: a tensor at one moment, or a Python number or array that came from one.
+    """One node of the graph: a tensor at one moment, or a Python number or array that came from
+    one.
 
-    `requires_grad` is what torch would say; `cut` says why it is False although an input had it True (or why the
-    value is a constant). `assumed` marks a gradient that is believed, not known (an unknown call, a parameter of the
-    function that no caller is seen to pass).
+    `requires_grad` is what torch would say; `cut` says why it is False although an input had it
+    True (or why the value is a constant). `assumed` marks a gradient that is believed, not known
+    (an unknown call, a parameter of the function that no caller is seen to pass).
     """
 
     op: str
@@ -184,25 +212,36 @@ class Value:
     saves: tuple[Saved, ...] = ()
     zero_gradient: bool = False  # its derivative is zero wherever it exists
     missing_derivative: bool = False  # autograd records it, and its backward raises
-    checkpointed: str = ""  # "reentrant" or "non-reentrant": computed inside activation checkpointing
+    checkpointed: str = (
+        ""  # "reentrant" or "non-reentrant": computed inside activation checkpointing
+    )
     autocast: str | None = None  # device type of the autocast region it was computed in
     inference: bool = False  # an inference tensor
     inference_at: Span | None = None  # the `inference_mode` that it was made under
     number: object | None = None  # what a constant is, where known
-    factor: object | None = None  # of a division or product: the other number, or what identifies it
-    arguments: tuple[tuple[int | str, object], ...] = ()  # what it was given, by position (the tensor counts) or name
-    layer_at: Span | None = None  # of what a layer of an nn.Sequential gave: where that layer is made
+    factor: object | None = (
+        None  # of a division or product: the other number, or what identifies it
+    )
+    arguments: tuple[
+        tuple[int | str, object], ...
+    ] = ()  # what it was given, by position (the tensor counts) or name
+    layer_at: Span | None = (
+        None  # of what a layer of an nn.Sequential gave: where that layer is made
+    )
     layer: str = ""  # and its path, where a run shows it
     text: str = ""  # the source of the expression, shortened
     name: str = ""  # the variable or attribute it was first bound to
-    around: tuple[tuple[str, Value], ...] = ()  # of a constant: the local names with gradient where it was made
+    around: tuple[
+        tuple[str, Value], ...
+    ] = ()  # of a constant: the local names with gradient where it was made
     flags: frozenset[str] = frozenset()  # facts for single rules ("softmax", "sum-reduction", ...)
     order: int = 0  # number of events on the tape when it was made
     iteration: tuple[tuple[int, int], ...] = ()  # (loop, round) pairs around it, outermost first
 
     def argument(self, *keys: int | str) -> object:
-        """What was given at the position or by the name that comes first among `keys`: a constant, a tensor, or what
-        identifies something unknown; None where nothing (or None) was given."""
+        """What was given at the position or by the name that comes first among `keys`: a constant,
+        a tensor, or what identifies something unknown; None where nothing (or None) was given.
+        """
         return next((given for key in keys for name, given in self.arguments if name == key), None)
 
     @property
@@ -222,7 +261,9 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class Optimizer:
-    """An optimizer and the parameters it holds. `complete` is False where some of them are unknown."""
+    """An optimizer and the parameters it holds. `complete` is False where some of them are
+    unknown.
+    """
 
     name: str
     cls: str
@@ -232,14 +273,21 @@ class Optimizer:
     escapes: bool = False  # it is handed to code that is not in view
     stepped_elsewhere: bool = False  # by methods of its owner that were not run
     stack: tuple[Span, ...] = ()  # the calls that led to where it is made
-    order: int | None = None  # number of events on the tape when it was made; None where that was not seen
-    number: int = 0  # how many the same line, called in the same way, made before: `[SGD(…) for layer in layers]`
+    order: int | None = (
+        None  # number of events on the tape when it was made; None where that was not seen
+    )
+    # how many the same line, called in the same way, made before: `[SGD(…) for layer in layers]`
+    number: int = 0
     unscales: bool = False  # by itself, where a scaler steps it: `fused=True`
-    earlier: list[tuple[int, list[Value]]] = field(default_factory=list)  # until which event it held what instead
+    earlier: list[tuple[int, list[Value]]] = field(
+        default_factory=list
+    )  # until which event it held what instead
 
     @property
     def identity(self) -> tuple[Span, tuple[Span, ...], str, int]:
-        """What tells it from others on every path: one function can make several, and so can one line of a loop."""
+        """What tells it from others on every path: one function can make several, and so can one
+        line of a loop.
+        """
         return self.at, self.stack, self.name, self.number
 
     def held_at(self, order: int) -> list[Value]:
@@ -288,16 +336,26 @@ class Decision:
     text: str
     holds: bool
     at: Span
-    loop: int | None = None  # the innermost loop around it whose rounds can each answer it otherwise
+    loop: int | None = (
+        None  # the innermost loop around it whose rounds can each answer it otherwise
+    )
     round: int = 0
     about: tuple[Value, ...] = ()  # the tensors that were asked: `mask` of `mask.sum().item() == 0`
     whole: Span | None = None  # the statement that it is the condition of
     by_chance: bool = False  # what is asked was drawn: `random.random() < 0.5`
-    not_zero: tuple[Value, ...] = ()  # the tensors that are not zero, by the answer: `x` where `x > 0` holds
+    not_zero: tuple[
+        Value, ...
+    ] = ()  # the tensors that are not zero, by the answer: `x` where `x > 0` holds
     once: bool = False  # for all samples of a dataset: in no loop, before one was taken
-    is_setting: bool = False  # an option of the command line, or a flag that callers out of view hand in
-    even: bool = False  # a number is a multiple of another, by the answer: `len(loader) % n == 0` holds
-    made_with: bool = False  # what the object of a part is made with answers it, in all of its calls alike
+    is_setting: bool = (
+        False  # an option of the command line, or a flag that callers out of view hand in
+    )
+    even: bool = (
+        False  # a number is a multiple of another, by the answer: `len(loader) % n == 0` holds
+    )
+    made_with: bool = (
+        False  # what the object of a part is made with answers it, in all of its calls alike
+    )
     by_default: bool = False  # that is the answer of the default of what it is made with
     is_bounded: bool = False  # a tensor is held against a bound that no tensor gave: `norm > limit`
 
@@ -313,11 +371,15 @@ class Event:
     stack: tuple[Span, ...] = ()
     iteration: tuple[tuple[int, int], ...] = ()
     order: int = 0  # its position on the tape
-    text: str = ""  # the source of the expression, shortened; of what is assumed, the name of the part
+    text: str = (
+        ""  # the source of the expression, shortened; of what is assumed, the name of the part
+    )
     assumed: bool = False  # nobody in view does it: the driver of a contract did
 
     def is_within(self, other: Event) -> bool:
-        """Whether it happens in the call and the round of another event, or in what is called there."""
+        """Whether it happens in the call and the round of another event, or in what is called
+        there.
+        """
         calls, rounds = len(other.stack), len(other.iteration)
         return self.stack[:calls] == other.stack and self.iteration[:rounds] == other.iteration
 
@@ -327,7 +389,8 @@ class Backward(Event):
     """A loss sink. `value` is what the gradient is asked of."""
 
     value: Value
-    loss: str = ""  # what the program calls it, where a call of a library's is handed it: `fabric.backward(loss)`
+    # what the program calls it, where a call of a library's is handed it: `fabric.backward(loss)`
+    loss: str = ""
     sink: str = "backward"  # "backward", "autograd.grad", "training_step", "compute_loss", ...
     scaler: Scaler | None = None
     autocast: str | None = None
@@ -337,7 +400,9 @@ class Backward(Event):
     guarded: bool = False  # by `if loss.requires_grad:` or an equal condition
     caught: bool = False  # in a `try` that swallows what torch raises
     by_framework: bool = False  # the framework clears, scales, steps
-    _ancestors: tuple[Value, ...] = ()  # of the loss; nearly every rule asks for them, or for the graph
+    _ancestors: tuple[
+        Value, ...
+    ] = ()  # of the loss; nearly every rule asks for them, or for the graph
     _graph: tuple[Value, ...] = ()
     _leaves: tuple[Value, ...] | None = None
 
@@ -349,7 +414,9 @@ class Backward(Event):
 
     @property
     def graph(self) -> tuple[Value, ...]:
-        """What requires grad of it, as far as leaves: what a backward runs through that is asked for no inputs."""
+        """What requires grad of it, as far as leaves: what a backward runs through that is asked
+        for no inputs.
+        """
         self._graph = self._graph or tuple(graph(self.value))
         return self._graph
 
@@ -371,7 +438,9 @@ class ZeroGrad(Event):
     to_none: bool = True  # False: to zeros, which an optimizer still steps on
 
 
-GLANCES = frozenset(["zero_", "detach_", "requires_grad_", "grad_fn"])  # they read nothing of a gradient
+GLANCES = frozenset(
+    ["zero_", "detach_", "requires_grad_", "grad_fn"]
+)  # they read nothing of a gradient
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -381,7 +450,9 @@ class Clip(Event):
     parameters: tuple[Value, ...] = ()
     reads_only: bool = False
     exhausted: bool = False
-    by_library: bool = False  # a run has shown that code of a library reads them, and not the program's
+    by_library: bool = (
+        False  # a run has shown that code of a library reads them, and not the program's
+    )
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -444,7 +515,9 @@ class Autocast(Event):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class TrainMode(Event):
-    """`module.train(training)`, None where unknown; `matters`: something in the module differs between the modes."""
+    """`module.train(training)`, None where unknown; `matters`: something in the module differs
+    between the modes.
+    """
 
     module: Module | None
     training: bool | None
@@ -458,7 +531,9 @@ class ModuleCall(Event):
     module: Module
     result: Value | None
     trainable: bool = True
-    within: tuple[tuple[Span, Module], ...] = ()  # the calls of modules' methods that led here, outermost first
+    within: tuple[
+        tuple[Span, Module], ...
+    ] = ()  # the calls of modules' methods that led here, outermost first
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -476,7 +551,9 @@ class Kept(Event):
     """A value with gradient was put where it outlives the iteration."""
 
     value: Value
-    how: str  # "append", "window" (what a bounded deque has not yet forgotten), "sum", "total" (`sum(steps)`), "state"
+    # "append", "window" (what a bounded deque has not yet forgotten), "sum", "total"
+    # (`sum(steps)`), "state"
+    how: str
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -486,23 +563,32 @@ class Iteration(Event):
     loop: int
     round: int
     begins: bool
-    over: str = ""  # "data", "for", "while", "window" (the next few items of a stream); "" where unknown
+    over: str = (
+        ""  # "data", "for", "while", "window" (the next few items of a stream); "" where unknown
+    )
     last: bool = False
     is_sized: bool = False  # it runs over a list or a tuple
-    ends_early: bool = False  # the loop searches: `while`, or a `break` or `return` in it, can end it before its time
+    # the loop searches: `while`, or a `break` or `return` in it, can end it before its time
+    ends_early: bool = False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Fact(Event):
-    """A fact that one rule asks for: `what` names it, the rest says more. One table of names: docs/tape.md."""
+    """A fact that one rule asks for: `what` names it, the rest says more. One table of names:
+    docs/tape.md.
+    """
 
     what: str
     value: Value | None = None
-    source: Value | None = None  # where `value` is a parameter that gets values: what they come from; or one beside it
+    source: Value | None = (
+        None  # where `value` is a parameter that gets values: what they come from; or one beside it
+    )
     module: Module | None = None
     related: tuple[tuple[Span, str], ...] = ()
     detail: str = ""
-    scope: Span | None = None  # of a branch: the statement that it decides; None where it decides what follows, too
+    scope: Span | None = (
+        None  # of a branch: the statement that it decides; None where it decides what follows, too
+    )
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -530,7 +616,9 @@ class May(enum.Flag):
     SYNC = enum.auto()  # gradient synchronisation between ranks is switched off or on
     LEAVE = enum.auto()  # what follows is not come to: `return`, `continue`, `raise`
     WRITE = enum.auto()  # a tensor is written in place
-    CUT = enum.auto()  # a tensor is detached, copied or frozen, or computed where nothing is recorded
+    CUT = (
+        enum.auto()
+    )  # a tensor is detached, copied or frozen, or computed where nothing is recorded
     SPOIL = enum.auto()  # a gradient is not finite: of a quotient, a root, the mean of nothing
     KEEP = enum.auto()  # layers or parameters are put where a module does not register them
     LEAF = enum.auto()  # a parameter is made, frozen or replaced, or something is computed of it
@@ -551,10 +639,18 @@ class Tape:
     events: list[Event] = field(default_factory=list)
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
-    unrun: Callable[[May, int], bool] = _nothing  # whether code that no path has run may do something, since an event
-    branches: dict[object, int] = field(default_factory=dict)  # those met, with how many events were before it last
-    answers: dict[object, Any] = field(default_factory=dict)  # what rules have worked out about it, once it is whole
-    _kinds: defaultdict[type[Event] | str, list[Event]] = field(default_factory=functools.partial(defaultdict, list))
+    unrun: Callable[[May, int], bool] = (
+        _nothing  # whether code that no path has run may do something, since an event
+    )
+    branches: dict[object, int] = field(
+        default_factory=dict
+    )  # those met, with how many events were before it last
+    answers: dict[object, Any] = field(
+        default_factory=dict
+    )  # what rules have worked out about it, once it is whole
+    _kinds: defaultdict[type[Event] | str, list[Event]] = field(
+        default_factory=functools.partial(defaultdict, list)
+    )
     _merged: dict[tuple[type[Event] | str, ...], Sequence[Event]] = field(default_factory=dict)
     _optimizers: dict[int, Optimizer] = field(default_factory=dict)
     _searched: int = 0  # how many of the events these are of
@@ -589,7 +685,9 @@ class Tape:
         return list(self._optimizers.values())
 
     def _by_kind(self) -> Mapping[type[Event] | str, Sequence[Event]]:
-        """What there is of each kind: nearly every rule asks for some, and most events are of no rule."""
+        """What there is of each kind: nearly every rule asks for some, and most events are of no
+        rule.
+        """
         if self._searched < len(self.events):
             self._search()
         return self._kinds
@@ -610,7 +708,9 @@ _order = operator.attrgetter("order")
 
 def ancestors(*values: Value) -> Iterator[Value]:
     """Values and everything they were computed from, recorded or not; nearest first, each once."""
-    pending = list({id(value): value for value in values}.values()) if len(values) > 1 else list(values)
+    pending = (
+        list({id(value): value for value in values}.values()) if len(values) > 1 else list(values)
+    )
     seen = set(map(id, pending))
     for current in pending:
         yield current
@@ -621,7 +721,9 @@ def ancestors(*values: Value) -> Iterator[Value]:
 
 
 def as_far_as_leaves(value: Value) -> Iterator[Value]:
-    """The ancestors of a value, but for what its leaves were made of: `gathered.detach().requires_grad_()`."""
+    """The ancestors of a value, but for what its leaves were made of:
+    `gathered.detach().requires_grad_()`.
+    """
     seen, pending = {id(value)}, [value]
     for current in pending:
         yield current
@@ -632,7 +734,9 @@ def as_far_as_leaves(value: Value) -> Iterator[Value]:
 
 
 def graph(value: Value) -> Iterator[Value]:
-    """The part of the ancestors that a backward from `value` visits: what requires grad, as far as leaves."""
+    """The part of the ancestors that a backward from `value` visits: what requires grad, as far as
+    leaves.
+    """
     seen, pending = {id(value)}, [value] if value.requires_grad else []
     for current in pending:
         yield current
@@ -643,22 +747,26 @@ def graph(value: Value) -> Iterator[Value]:
 
 
 def leaves(value: Value) -> Iterator[Value]:
-    """What a backward from `value` reaches: parameters, leaves, and values assumed to carry gradient."""
+    """What a backward from `value` reaches: parameters, leaves, and values assumed to carry
+    gradient.
+    """
     return (found for found in graph(value) if found.is_leaf)
 
 
 def sure(values: Sequence[Value], optimizers: Sequence[Optimizer]) -> list[Value]:
     """Those of the values of a graph whose gradient is more than assumed of something unknown.
 
-    A parameter or leaf is below them; what an unknown callable computes with is one where an optimizer holds it, or may
-    hold it (that of a library's function, or of what is handed no tensor, as a buffer that is sampled, where there is
-    nothing else). Where a graph has none of these, something unknown must carry its gradient, and sure is what hangs
-    on it whichever it is.
+    A parameter or leaf is below them; what an unknown callable computes with is one where an
+    optimizer holds it, or may hold it (that of a library's function, or of what is handed no
+    tensor, as a buffer that is sampled, where there is nothing else). Where a graph has none of
+    these, something unknown must carry its gradient, and sure is what hangs on it whichever it is.
     """
     trained = [value for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)]
     firm = _known_to_train(trained, optimizers)
     if not firm and not (optimizers and all(optimizer.complete for optimizer in optimizers)):
-        firm = [value for value in trained if not value.flags & {OF_A_FUNCTION, GIVEN_NOTHING}] or trained
+        firm = [
+            value for value in trained if not value.flags & {OF_A_FUNCTION, GIVEN_NOTHING}
+        ] or trained
     if firm:
         return above(values, {id(value) for value in firm})
     found = list(values)
@@ -670,7 +778,11 @@ def sure(values: Sequence[Value], optimizers: Sequence[Optimizer]) -> list[Value
 def _known_to_train(values: list[Value], optimizers: Sequence[Optimizer]) -> list[Value]:
     if not any(value.assumed for value in values):
         return values
-    held = {id(p) for p in (value.parameter for value in values) if p and any(each.holds(p) for each in optimizers)}
+    held = {
+        id(p)
+        for p in (value.parameter for value in values)
+        if p and any(each.holds(p) for each in optimizers)
+    }
     return [value for value in values if not value.assumed or id(value.parameter) in held]
 
 
@@ -697,10 +809,11 @@ def users_among(values: Iterable[Value]) -> dict[int, list[Value]]:
 
 
 def cuts(value: Value) -> list[Value]:
-    """The first cut after the parameters on every route into `value` that carries no gradient, in source order.
+    """The first cut after the parameters on every route into `value` that carries no gradient, in
+    source order.
 
-    A cut is a value without gradient, some input of which has one: below it the route is whole. A frozen leaf is a
-    cut by itself. Constants are not cuts: see `constants`.
+    A cut is a value without gradient, some input of which has one: below it the route is whole. A
+    frozen leaf is a cut by itself. Constants are not cuts: see `constants`.
     """
     found = []
     for current in ancestors(value):

@@ -14,8 +14,11 @@ State = tuple[int, int, int]  # when it was changed, its size and its kind
 Seen = TypeVar("Seen")
 
 
-def watch(check: Callable[[Seen | None], tuple[Seen, Iterable[Path]]], pause: Callable[[], None]) -> None:
-    """Calls `check` with what it saw before; it says what it has seen, and on which files that rests.
+def watch(
+    check: Callable[[Seen | None], tuple[Seen, Iterable[Path]]], pause: Callable[[], None]
+) -> None:
+    """Calls `check` with what it saw before; it says what it has seen, and on which files that
+    rests.
 
     Ends with an interruption (Ctrl-C).
     """
@@ -26,7 +29,9 @@ def watch(check: Callable[[Seen | None], tuple[Seen, Iterable[Path]]], pause: Ca
             seen, paths = check(seen)
             files = tuple(paths)
             states = _states(files)
-            if any(changed > began and not stat.S_ISDIR(mode) for changed, _, mode in states.values()):
+            if any(
+                changed > began and not stat.S_ISDIR(mode) for changed, _, mode in states.values()
+            ):
                 continue  # a file has changed while we looked
             while _states(files) == states:
                 pause()

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from queue import Queue
 from typing import Any
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 PLAIN = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
 
 
@@ -34,7 +36,9 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         if not self.path.endswith("/"):
             return super().do_GET()
         page = pathlib.Path(self.translate_path(self.path)) / "index.html"
-        content = page.read_text(encoding="utf-8").replace("</body>", self.reader + "</body>").encode()
+        content = (
+            page.read_text(encoding="utf-8").replace("</body>", self.reader + "</body>").encode()
+        )
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(content)))

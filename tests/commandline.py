@@ -23,8 +23,12 @@ class Ran:
 Run = Callable[..., Ran]
 
 
-def bounded(folder: pathlib.Path, *arguments: str, seconds: int) -> subprocess.CompletedProcess[str]:
-    """A gradlint command in a process of its own, which may take so much memory, and so many seconds of CPU."""
+def bounded(
+    folder: pathlib.Path, *arguments: str, seconds: int
+) -> subprocess.CompletedProcess[str]:
+    """A gradlint command in a process of its own, which may take so much memory, and so many
+    seconds of CPU.
+    """
     import resource  # not everywhere
 
     def limit() -> None:

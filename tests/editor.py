@@ -73,7 +73,9 @@ class Editor:
 
     def close(self, name: str) -> None:
         self.versions.pop(name)
-        self.client.text_document_did_close(types.DidCloseTextDocumentParams(self._identifier(name)))
+        self.client.text_document_did_close(
+            types.DidCloseTextDocumentParams(self._identifier(name))
+        )
 
     def changed_on_disk(self, name: str) -> None:
         """Something else than the editor has written a file."""
@@ -81,7 +83,9 @@ class Editor:
         self.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
 
     def lines(self, name: str) -> list[int] | None:
-        """Where something is shown in a document at this moment; None where nothing was ever said of it."""
+        """Where something is shown in a document at this moment; None where nothing was ever said
+        of it.
+        """
         shown = self.shown.get(self.uri(name))
         return None if shown is None else [each.range.start.line for each in shown.diagnostics]
 
@@ -108,10 +112,16 @@ class Editor:
         """The codes of what is found in the document as it is now."""
         return [each.code for each in await self.diagnostics(name)]
 
-    async def actions(self, name: str, at: types.Range, only: Sequence[str] | None = None) -> list[types.CodeAction]:
+    async def actions(
+        self, name: str, at: types.Range, only: Sequence[str] | None = None
+    ) -> list[types.CodeAction]:
         """What is offered at a place."""
-        params = types.CodeActionParams(self._identifier(name), at, types.CodeActionContext([], only=only))
-        answer = await asyncio.wait_for(self.client.text_document_code_action_async(params), PATIENCE)
+        params = types.CodeActionParams(
+            self._identifier(name), at, types.CodeActionContext([], only=only)
+        )
+        answer = await asyncio.wait_for(
+            self.client.text_document_code_action_async(params), PATIENCE
+        )
         return [each for each in answer or () if isinstance(each, types.CodeAction)]
 
     async def resolved(self, action: types.CodeAction) -> types.CodeAction:
@@ -132,7 +142,9 @@ async def editor(
     made = Editor(folder)
     await made.client.start_io(sys.executable, "-m", "gradlint", "server", cwd=folder)
     params = types.InitializeParams(
-        capabilities or types.ClientCapabilities(), root_uri=folder.as_uri(), initialization_options=options
+        capabilities or types.ClientCapabilities(),
+        root_uri=folder.as_uri(),
+        initialization_options=options,
     )
     try:
         await asyncio.wait_for(made.client.initialize_async(params), PATIENCE)
@@ -151,12 +163,24 @@ def edited(text: str, action: types.CodeAction) -> str:
     """What the edits of an action make of an ASCII text."""
     assert action.edit
     changes = action.edit.document_changes or ()
-    edits = [each for change in changes if isinstance(change, types.TextDocumentEdit) for each in change.edits]
+    edits = [
+        each
+        for change in changes
+        if isinstance(change, types.TextDocumentEdit)
+        for each in change.edits
+    ]
     edits += [each for changed in (action.edit.changes or {}).values() for each in changed]
     lines = text.splitlines(keepends=True)
-    for edit in sorted(edits, key=lambda each: (each.range.start.line, each.range.start.character), reverse=True):
+    for edit in sorted(
+        edits, key=lambda each: (each.range.start.line, each.range.start.character), reverse=True
+    ):
         first, last = edit.range.start, edit.range.end
         assert isinstance(edit, types.TextEdit)
-        before, after = lines[first.line][: first.character], [*lines, ""][last.line][last.character :]
-        lines[first.line : last.line + 1] = (before + edit.new_text + after).splitlines(keepends=True)
+        before, after = (
+            lines[first.line][: first.character],
+            [*lines, ""][last.line][last.character :],
+        )
+        lines[first.line : last.line + 1] = (before + edit.new_text + after).splitlines(
+            keepends=True
+        )
     return "".join(lines)

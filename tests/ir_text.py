@@ -32,7 +32,9 @@ def _node(node: ir.Node | ir.Parameter | ir.Handler, indent: str, depth: int) ->
     if isinstance(node, ir.Function):
         fields["body"] = lower.body(node)
     plain = {name: value for name, value in fields.items() if _is_plain(value)}
-    words = " ".join(f"{name}={value!r}" for name, value in plain.items() if value not in (None, [], ()))
+    words = " ".join(
+        f"{name}={value!r}" for name, value in plain.items() if value not in (None, [], ())
+    )
     place = f"{node.at[0]}:{node.at[1]} " if isinstance(node, ir.Node) else ""
     yield f"{indent}{place}{type(node).__name__} {words}".rstrip()
     for name, value in fields.items():

@@ -60,9 +60,11 @@ LAYERS: dict[str, Sample] = {
     "RNN": (lambda: nn.RNN(3, 4), _floats(5, 2, 3)),
     "RNNCell": (lambda: nn.RNNCell(3, 4), lambda: (torch.rand(2, 3), torch.rand(2, 4))),
     "Transformer": (lambda: nn.Transformer(4, 2, 1, 1, 8), _pair(3, 2, 4)),
-    "TransformerDecoder": (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), 1), _pair(3, 2, 4)),
+    "TransformerDecoder": (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), 1),
+        _pair(3, 2, 4)),
     "TransformerDecoderLayer": (lambda: nn.TransformerDecoderLayer(4, 2, 8), _pair(3, 2, 4)),
-    "TransformerEncoder": (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1), _floats(3, 2, 4)),
+    "TransformerEncoder": (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1),
+        _floats(3, 2, 4)),
     "TransformerEncoderLayer": (lambda: nn.TransformerEncoderLayer(4, 2, 8), _floats(3, 2, 4)),
     "GroupNorm": (lambda: nn.GroupNorm(2, 4), _floats(2, 4, 3)),
     "LayerNorm": (lambda: nn.LayerNorm(3), _floats(2, 3)),
@@ -89,13 +91,16 @@ LAYERS: dict[str, Sample] = {
     "UpsamplingBilinear2d": (lambda: nn.UpsamplingBilinear2d(scale_factor=2), _floats(1, 2, 3, 3)),
     "UpsamplingNearest2d": (lambda: nn.UpsamplingNearest2d(scale_factor=2), _floats(1, 2, 3, 3)),
     "FractionalMaxPool2d": (lambda: nn.FractionalMaxPool2d(2, output_size=2), _floats(1, 2, 5, 5)),
-    "FractionalMaxPool3d": (lambda: nn.FractionalMaxPool3d(2, output_size=2), _floats(1, 2, 5, 5, 5)),
+    "FractionalMaxPool3d": (lambda: nn.FractionalMaxPool3d(2, output_size=2),
+        _floats(1, 2, 5, 5, 5)),
     "BCELoss": (nn.BCELoss, lambda: (torch.rand(4), torch.rand(4))),
     "BCEWithLogitsLoss": (nn.BCEWithLogitsLoss, _pair(4)),
     "CTCLoss": (nn.CTCLoss, _ctc),
-    "CosineEmbeddingLoss": (nn.CosineEmbeddingLoss, lambda: (torch.rand(4, 3), torch.rand(4, 3), _signs())),
+    "CosineEmbeddingLoss": (nn.CosineEmbeddingLoss,
+        lambda: (torch.rand(4, 3), torch.rand(4, 3), _signs())),
     "CrossEntropyLoss": (nn.CrossEntropyLoss, _classes()),
-    "GaussianNLLLoss": (nn.GaussianNLLLoss, lambda: (torch.rand(4), torch.rand(4), torch.rand(4) + 0.1)),
+    "GaussianNLLLoss": (nn.GaussianNLLLoss,
+        lambda: (torch.rand(4), torch.rand(4), torch.rand(4) + 0.1)),
     "HingeEmbeddingLoss": (nn.HingeEmbeddingLoss, lambda: (torch.rand(4), _signs())),
     "HuberLoss": (nn.HuberLoss, _pair(4)),
     "KLDivLoss": (lambda: nn.KLDivLoss(reduction="batchmean"), _pair(4, 3)),
@@ -104,7 +109,8 @@ LAYERS: dict[str, Sample] = {
                                lambda: (torch.rand(5, 4), torch.randint(3, (5,)))),
     "MSELoss": (nn.MSELoss, _pair(4)),
     "MarginRankingLoss": (nn.MarginRankingLoss, lambda: (torch.rand(4), torch.rand(4), _signs())),
-    "MultiLabelMarginLoss": (nn.MultiLabelMarginLoss, lambda: (torch.rand(2, 3), torch.zeros(2, 3, dtype=torch.long))),
+    "MultiLabelMarginLoss": (nn.MultiLabelMarginLoss,
+        lambda: (torch.rand(2, 3), torch.zeros(2, 3, dtype=torch.long))),
     "MultiLabelSoftMarginLoss": (nn.MultiLabelSoftMarginLoss, _pair(4, 3)),
     "MultiMarginLoss": (nn.MultiMarginLoss, _classes()),
     "NLLLoss": (nn.NLLLoss, _classes()),
@@ -121,8 +127,13 @@ CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid Mis
 Softplus Softshrink Softsign Tanh Tanhshrink Dropout AlphaDropout
 """
 LAYERS |= {name: (getattr(nn, name), _floats(4, 3)) for name in _ELEMENTWISE.split()}
-LAYERS |= {name: (getattr(nn, name), _floats(2, 3, 4, 4)) for name in ("Dropout2d", "FeatureAlphaDropout")}
-LAYERS |= {"Dropout1d": (nn.Dropout1d, _floats(2, 3, 4)), "Dropout3d": (nn.Dropout3d, _floats(2, 3, 2, 2, 2))}
+LAYERS |= {
+    name: (getattr(nn, name), _floats(2, 3, 4, 4)) for name in ("Dropout2d", "FeatureAlphaDropout")
+}
+LAYERS |= {
+    "Dropout1d": (nn.Dropout1d, _floats(2, 3, 4)),
+    "Dropout3d": (nn.Dropout3d, _floats(2, 3, 2, 2, 2)),
+}
 
 
 def _ranked(rank: int) -> dict[str, Sample]:
@@ -131,8 +142,10 @@ def _ranked(rank: int) -> dict[str, Sample]:
     built: dict[str, tuple[object, ...]] = {
         "Conv": channels, "ConvTranspose": channels, "BatchNorm": (3,), "SyncBatchNorm": (3,),
         "InstanceNorm": (3, 1e-5, 0.1, True),
-        "AvgPool": (2,), "AdaptiveAvgPool": (2,), "AdaptiveMaxPool": (2,), "MaxPool": (2,), "LPPool": (2, 2),
-        "ReflectionPad": (1,), "ReplicationPad": (1,), "ZeroPad": (1,), "CircularPad": (1,), "ConstantPad": (1, 0.5),
+        "AvgPool": (2,), "AdaptiveAvgPool": (2,), "AdaptiveMaxPool": (2,), "MaxPool": (2,),
+        "LPPool": (2, 2),
+        "ReflectionPad": (1,), "ReplicationPad": (1,), "ZeroPad": (1,), "CircularPad": (1,),
+        "ConstantPad": (1, 0.5),
     }  # fmt: skip
     made: dict[str, Sample] = {}
     for name, given in built.items():

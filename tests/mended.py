@@ -1,4 +1,6 @@
-"""Programs with a bug and as they are mended, as one text: `-` begins a line of the first, `+` one of the second."""
+"""Programs with a bug and as they are mended, as one text: `-` begins a line of the first, `+` one
+of the second.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Programs in newer Pythons, and the trees that Python 3.15 gives of them.
 
-`python3.15 tests/newer_trees.py > tests/newer_trees.txt` writes these anew; any Python can compare them.
+`python3.15 tests/newer_trees.py > tests/newer_trees.txt` writes these anew; any Python can compare
+them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ import ast
 import pathlib
 
 WRITTEN = pathlib.Path(__file__).with_suffix(".txt")
-_ADDED = {"type_params": [], "is_lazy": 0, "default_value": None}  # fields that older Pythons do not list
+_ADDED = {
+    "type_params": [],
+    "is_lazy": 0,
+    "default_value": None,
+}  # fields that older Pythons do not list
 TEXTS = (
     "def first[T](xs: list[T]) -> T:\n    return xs[0]\n",
     "type Batch[T: int = str, *Ts = *a, **P = [b]] = list[T]\n",
@@ -22,7 +27,8 @@ TEXTS = (
     "try: pass\nexcept A, B:\n    raise\nexcept (C, D) as e: pass\n",
     "try: a\nexcept* A, B.c: d\n",
     "[*ys for ys in z]\n{**e for e in z if e}\n{*a.b for a in c}\n(*a for a in b)\n",
-    "lazy import json\nlazy from os import path as p, q\nlazy import a.b.c as d; x = 1\nlazy = 1\nimport e\n",
+    "lazy import json\nlazy from os import path as p, q\nlazy import a.b.c as d; x = 1\n"
+    "lazy = 1\nimport e\n",
 )
 
 
@@ -34,7 +40,11 @@ def written(node: object) -> str:
         return repr(node)
     names = dict.fromkeys([*node._fields, *_ADDED])
     fields = {name: getattr(node, name, None) for name in names}
-    told = (f"{name}={written(value)}" for name, value in sorted(fields.items()) if value or value is False)
+    told = (
+        f"{name}={written(value)}"
+        for name, value in sorted(fields.items())
+        if value or value is False
+    )
     place = [vars(node).get(name) for name in node._attributes]
     return f"{type(node).__name__}{place if place else ''}({', '.join(told)})"
 

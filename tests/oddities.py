@@ -1,11 +1,16 @@
-"""A tree of all that a folder can hold besides programs: files that are none, names that are no text, links, pipes."""
+"""A tree of all that a folder can hold besides programs: files that are none, names that are no
+text, links, pipes.
+"""
 
 from __future__ import annotations
 
 import os
 import pathlib
 
-GOOD = b"import torch\nmodel = torch.nn.Linear(2, 2)\nmodel(torch.zeros(2, 2)).mean().detach().backward()\n"
+GOOD = (
+    b"import torch\nmodel = torch.nn.Linear(2, 2)\nmodel(torch.zeros(2, "
+    b"2)).mean().detach().backward()\n"
+)
 LARGE = 10_000_000  # bytes
 
 # What is read: its one error is found, wherever it stands.
@@ -21,10 +26,16 @@ READ = {
     "clauses.py": GOOD + b"x = [" + b"a " + b"for a in b " * 3000 + b"]\n",
     "decorators.py": GOOD + b"@d\n" * 3000 + b"def f(): pass\n",
     "arguments.py": GOOD + b"f(" + b"a," * 30_000 + b")\n",
-    "classes.py": GOOD + b"".join(b" " * depth + b"class A:\n" for depth in range(95)) + b" " * 95 + b"pass\n",
+    "classes.py": GOOD
+    + b"".join(b" " * depth + b"class A:\n" for depth in range(95))
+    + b" " * 95
+    + b"pass\n",
     "formats.py": GOOD + b"x = f'" + b"{a}" * 20_000 + b"'\n",
     "strings.py": GOOD + b"x = (" + b"'a'\n" * 20_000 + b")\n",
-    "bases.py": GOOD + b"class D(" + b"a." * 950 + b"Dataset):\n def __getitem__(self, i): return i\n",
+    "bases.py": GOOD
+    + b"class D("
+    + b"a." * 950
+    + b"Dataset):\n def __getitem__(self, i): return i\n",
     "guard.py": GOOD + b"if " + b"__name__." * 950 + b"x == 1:\n pass\n",
     "conditions.py": GOOD + b"if " + b"a and " * 30_000 + b"b:\n pass\n",
     "comparisons.py": GOOD + b"x = a" + b" < b" * 30_000 + b"\n",
@@ -67,7 +78,10 @@ PASSED_BY = {"here": ".", "device.py": "/dev/zero", "to-pipe.py": "pipe.py"}
 
 def plant(root: pathlib.Path) -> None:
     """Puts it all under `root`."""
-    for name, content in {**READ, **{name: content for name, (content, _) in REFUSED.items()}}.items():
+    for name, content in {
+        **READ,
+        **{name: content for name, (content, _) in REFUSED.items()},
+    }.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_bytes(content)
     for raw in READ_NAMES:

@@ -1,4 +1,6 @@
-"""What breaks when a tensor is written in place before the backward: found by writing it, and running the backward."""
+"""What breaks when a tensor is written in place before the backward: found by writing it, and
+running the backward.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ MODIFIED = "modified by an inplace operation"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of an operation: its arguments, and what `Effect` names each of the tensors among them."""
+    """A call of an operation: its arguments, and what `Effect` names each of the tensors among
+    them.
+    """
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -30,7 +34,9 @@ class Call:
         return _tensors((self.args, self.kwargs))
 
     def run(self, requiring: set[str]) -> tuple[list[Tensor], list[Tensor]]:
-        """Copies of the tensor arguments, with a gradient where named, and the tensors that come out."""
+        """Copies of the tensor arguments, with a gradient where named, and the tensors that come
+        out.
+        """
         leaves, spec = _pytree.tree_flatten((self.args, self.kwargs))
         given: list[Tensor] = []
         for at, leaf in enumerate(leaves):
@@ -53,9 +59,16 @@ def can_require_grad(tensor: Tensor) -> bool:
 
 
 def call(
-    effect: Effect, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, method: bool = False
+    effect: Effect,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    method: bool = False,
 ) -> Call:
-    """The call with its tensors named as the table names them; the elements of a list are `input`, `other`, ..."""
+    """The call with its tensors named as the table names them; the elements of a list are `input`,
+    `other`, ...
+    """
     names: list[str] = []
     for position, value in enumerate(args):
         first = effect.argument(position, method=method)
@@ -89,8 +102,12 @@ def broken(probe: Call, requiring: set[str]) -> frozenset[str]:
     """The names of the tensors a write into which makes the backward raise."""
     outputs = probe.run(requiring)[1]
     targets = [(name, False, at) for at, name in enumerate(probe.names)]
-    targets += [(f"result.{at}" if len(outputs) > 1 else "result", True, at) for at in range(len(outputs))]
-    return frozenset(name for name, is_output, at in targets if _breaks(probe, requiring, is_output, at))
+    targets += [
+        (f"result.{at}" if len(outputs) > 1 else "result", True, at) for at in range(len(outputs))
+    ]
+    return frozenset(
+        name for name, is_output, at in targets if _breaks(probe, requiring, is_output, at)
+    )
 
 
 def _breaks(probe: Call, requiring: set[str], is_output: bool, at: int) -> bool:
@@ -104,7 +121,11 @@ def _breaks(probe: Call, requiring: set[str], is_output: bool, at: int) -> bool:
 
 def choices(probe: Call) -> Iterator[set[str]]:
     """Which arguments require grad: all that can, and each alone."""
-    able = {name for name, tensor in zip(probe.names, probe.tensors(), strict=True) if can_require_grad(tensor)}
+    able = {
+        name
+        for name, tensor in zip(probe.names, probe.tensors(), strict=True)
+        if can_require_grad(tensor)
+    }
     accepted = {name for name in able if _accepts(probe, name)}
     if accepted:
         yield accepted
@@ -133,13 +154,17 @@ def some(samples: list[Any], count: int) -> list[Any]:
 
 
 def gradients(probe: Call, requiring: set[str]) -> tuple[bool, str]:
-    """Whether every gradient of a random cotangent is zero, and the error of the backward, if it raises."""
+    """Whether every gradient of a random cotangent is zero, and the error of the backward, if it
+    raises.
+    """
     given, outputs = probe.run(requiring)
     for tensor in given:
         if tensor.requires_grad:
             tensor.retain_grad()
     error = backward(outputs)
-    return not any(tensor.grad.to_dense().count_nonzero() for tensor in given if tensor.grad is not None), error
+    return not any(
+        tensor.grad.to_dense().count_nonzero() for tensor in given if tensor.grad is not None
+    ), error
 
 
 def shares_storage(probe: Call) -> bool:

@@ -9,8 +9,9 @@ A marker is a comment at the end of the line that a finding is at:
     # miss: GL106 why             ought to be reported here, and is not yet
     # noise: GL109 why            reported here, and ought not to be
 
-Codes are separated by commas, and a line may carry several markers. A line without one is silent, but for notes. A
-code that no rule has yet is a miss by itself: an expectation begins to count when its rule is there.
+Codes are separated by commas, and a line may carry several markers. A line without one is silent,
+but for notes. A code that no rule has yet is a miss by itself: an expectation begins to count when
+its rule is there.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One claim. Markers of one kind and code with the same group (not "") are one claim about several lines."""
+    """One claim. Markers of one kind and code with the same group (not "") are one claim about
+    several lines.
+    """
 
     kind: str
     place: Place
@@ -70,7 +73,9 @@ class Program:
         return [
             marker
             for path in self.files()
-            for marker in read_markers(path.relative_to(self.folder).as_posix(), path.read_text(encoding="utf-8"))
+            for marker in read_markers(
+                path.relative_to(self.folder).as_posix(), path.read_text(encoding="utf-8")
+            )
         ]
 
 
@@ -103,12 +108,19 @@ class Case:
         return bool(self.spec.get(side, {}).get("varies"))
 
     def programs(self) -> list[Program]:
-        return [Program(folder) for side in ("before", "after") if (folder := self.folder / side).is_dir()]
+        return [
+            Program(folder)
+            for side in ("before", "after")
+            if (folder := self.folder / side).is_dir()
+        ]
 
 
 def cases() -> list[Case]:
     """Every case, by name."""
-    return [Case(path.parent, tomllib.loads(path.read_text())) for path in sorted(ROOT.glob("*/*/case.toml"))]
+    return [
+        Case(path.parent, tomllib.loads(path.read_text()))
+        for path in sorted(ROOT.glob("*/*/case.toml"))
+    ]
 
 
 def read_markers(file: str, source: str) -> Iterator[Marker]:
@@ -123,7 +135,9 @@ def _claims(kind: str, text: str, file: str, line: int) -> Iterator[Marker]:
     claim = _CLAIM.fullmatch(text)
     why = (claim[2] or "") if claim else ""
     if not claim or (kind in ("miss", "noise") and not why):
-        raise ValueError(f"{file}:{line}: `# {kind}: {text}` is no marker (a code, and for a miss or noise why)")
+        raise ValueError(
+            f"{file}:{line}: `# {kind}: {text}` is no marker (a code, and for a miss or noise why)"
+        )
     for code, group in _CODE.findall(claim[1]):
         yield Marker(kind, Place(file, line, code), group, why)
 
@@ -131,7 +145,9 @@ def _claims(kind: str, text: str, file: str, line: int) -> Iterator[Marker]:
 def disagreements(
     markers: Iterable[Marker], reported: Collection[tuple[Place, str]], known: Collection[str]
 ) -> list[str]:
-    """Where `reported` (places with their severities) differs from what the markers claim of the `known` codes."""
+    """Where `reported` (places with their severities) differs from what the markers claim of the
+    `known` codes.
+    """
     claims: dict[tuple[object, ...], list[Marker]] = {}
     for marker in markers:
         if marker.place.code in known:
@@ -141,7 +157,9 @@ def disagreements(
     wrong = [text for claim in claims.values() if (text := _broken(claim, places))]
     answered = {marker.place for claim in claims.values() for marker in claim}
     loud = {place for place, severity in reported if severity != "note"}
-    return sorted(wrong) + [f"{place} is reported, and no marker says so" for place in sorted(loud - answered)]
+    return sorted(wrong) + [
+        f"{place} is reported, and no marker says so" for place in sorted(loud - answered)
+    ]
 
 
 def _broken(claim: list[Marker], places: set[Place]) -> str:

@@ -1,5 +1,6 @@
-# ruff: noqa: E501 (tables)
-"""Tapes made up from numbers: each number is one thing that happens to what the numbers before it have made."""
+"""Tapes made up from numbers: each number is one thing that happens to what the numbers before it
+have made.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +13,23 @@ from gradlint.tape import Cut, DType, Kind, Storage, Tape, Value
 
 Action = tuple[int, int, int]  # what happens, and two numbers that choose to what and how
 OPS = (
-    "torch.add", "torch.sub", "torch.mul", "torch.div", "torch.pow", "torch.exp", "torch.log", "torch.sqrt", "torch.sum",
-    "torch.mean", "torch.where", "torch.softmax", "torch.sigmoid", "torch.round", "torch.argmax", "torch.stack", "torch.cat",
-    "torch.clamp", "torch.norm", "torch.relu", "torch.matmul", "torch.Tensor.detach", "torch.Tensor.item", "call",
-    "torch.Tensor.__getitem__", "torch.nn.functional.cross_entropy", "torch.nn.functional.mse_loss", "output",
-    "torch.nn.functional.binary_cross_entropy_with_logits", "torch.distributed.all_reduce", "torch.Tensor.masked_fill",
+    "torch.add", "torch.sub", "torch.mul", "torch.div", "torch.pow", "torch.exp", "torch.log",
+    "torch.sqrt", "torch.sum",
+    "torch.mean", "torch.where", "torch.softmax", "torch.sigmoid", "torch.round", "torch.argmax",
+    "torch.stack", "torch.cat",
+    "torch.clamp", "torch.norm", "torch.relu", "torch.matmul", "torch.Tensor.detach",
+    "torch.Tensor.item", "call",
+    "torch.Tensor.__getitem__", "torch.nn.functional.cross_entropy",
+    "torch.nn.functional.mse_loss", "output",
+    "torch.nn.functional.binary_cross_entropy_with_logits", "torch.distributed.all_reduce",
+    "torch.Tensor.masked_fill",
 )  # fmt: skip
 # The facts that rules ask for, each with what its `detail` can be.
 FACTS = {
-    **dict.fromkeys(("attached", "plain-container", "exhausted", "non-leaf-parameter", "non-leaf-grad", "scale-read"), ("x",)),
-    **dict.fromkeys(("loss", "gradients-reduced", "asserted", "endless", "gradient-set", "not-finite"), ("", "loss")),
+    **dict.fromkeys(("attached", "plain-container", "exhausted", "non-leaf-parameter",
+        "non-leaf-grad", "scale-read"), ("x",)),
+    **dict.fromkeys(("loss", "gradients-reduced", "asserted", "endless", "gradient-set",
+        "not-finite"), ("", "loss")),
     "discarded-result": ("torch.Tensor.detach", "torch.Tensor.requires_grad"),
     "context-not-entered": ("not called", "torch.no_grad", "and"),
     "not-called": ("backward", "step", "zero_grad"),
@@ -29,7 +37,8 @@ FACTS = {
     "sample": ("0 data", "1 zeros", "label zeros", "label data"),
     "optimizer": ("torch.optim.SGD", "torch.optim.Adam"),
     "frozen-in-vain": ("module", "require_grad"),
-    "amp": ("torch.cuda.amp.autocast device=cuda enabled=default", "torch.amp.GradScaler device=cuda enabled=unknown by=x"),
+    "amp": ("torch.cuda.amp.autocast device=cuda enabled=default",
+        "torch.amp.GradScaler device=cuda enabled=unknown by=x"),
     "device": ("cuda", "cpu", "cuda cpu", "unknown"),
     "placed": ("cuda", "cpu cuda", "unknown"),
     "module-cast": ("float16", "bfloat16"),
@@ -49,7 +58,9 @@ FACTS = {
 
 
 class Builder:
-    """The tape so far, and what the next action can choose from. What is built of a beginning is a beginning."""
+    """The tape so far, and what the next action can choose from. What is built of a beginning is a
+    beginning.
+    """
 
     def __init__(self) -> None:
         self.tape = Tape("train.py")
@@ -57,7 +68,9 @@ class Builder:
         self.modules = [tape.Module("model"), tape.Module("other")]
         self.modules.append(tape.Module("inner", self.modules[0]))
         self.values = [self.parameter(module) for module in self.modules]
-        self.optimizers = [tape.Optimizer("optimizer", "torch.optim.SGD", self.at, list(self.values[:2]))]
+        self.optimizers = [
+            tape.Optimizer("optimizer", "torch.optim.SGD", self.at, list(self.values[:2]))
+        ]
         self.scalers = [tape.Scaler("scaler", self.at)]
         self.schedulers = [tape.Scheduler("scheduler", self.at, self.optimizers[0])]
         self.loops: list[tuple[int, int]] = []
@@ -70,14 +83,17 @@ class Builder:
     def parameter(self, module: tape.Module) -> Value:
         known = tape.Parameter("weight", module, self.at)
         return Value(
-            "parameters", Kind.PARAMETER, (), self.at, requires_grad=True, storage=Storage(), parameter=known
+            "parameters", Kind.PARAMETER, (), self.at, requires_grad=True, storage=Storage(),
+            parameter=known
         )  # fmt: skip
 
     def pick(self, among: Sequence[Any], number: int) -> Any:
         return among[number % len(among)]
 
     def write(self, kind: type[tape.Event], **fields: Any) -> None:
-        self.tape.write(kind(at=self.at, iteration=tuple(self.loops), text=f"text{self.line}", **fields))
+        self.tape.write(
+            kind(at=self.at, iteration=tuple(self.loops), text=f"text{self.line}", **fields)
+        )
 
     def act(self, action: Action) -> None:
         self.line += 1
@@ -97,20 +113,34 @@ def build(actions: Sequence[Action], *, complete: bool = True) -> Tape:
 
 
 def _operation(b: Builder, one: int, two: int) -> None:
-    inputs = tuple({id(value): value for value in (b.pick(b.values, one), b.pick(b.values, two))}.values())
-    cut = b.pick((None, None, None, *Cut), one + two) if any(value.requires_grad for value in inputs) else None
+    inputs = tuple(
+        {id(value): value for value in (b.pick(b.values, one), b.pick(b.values, two))}.values()
+    )
+    cut = (
+        b.pick((None, None, None, *Cut), one + two)
+        if any(value.requires_grad for value in inputs)
+        else None
+    )
     made = Value(
-        b.pick(OPS, two), Kind.OPERATION, inputs, b.at, storage=Storage(), cut=cut, cut_at=b.at if cut else None,
-        requires_grad=cut is None and any(value.requires_grad for value in inputs), dtype=b.pick(tuple(DType), one // 3),
-        name=b.pick(("", "", "loss", "target"), two), order=len(b.tape.events), iteration=tuple(b.loops),
-        arguments=((0, inputs[0]), (1, b.pick((*inputs, 0, 1, 0.5, 2, -1), one))), zero_gradient=two % 11 == 0,
-        factor=b.pick((None, None, 2, 4), one), autocast=b.pick((None, None, "cuda"), two), inference=one % 13 == 0,
-        flags=frozenset(b.pick((("division",), ("product",), ("selection",), ("sum-reduction",), ()), one)),
+        b.pick(OPS, two), Kind.OPERATION, inputs, b.at, storage=Storage(), cut=cut,
+        cut_at=b.at if cut else None,
+        requires_grad=cut is None and any(value.requires_grad for value in inputs),
+        dtype=b.pick(tuple(DType), one // 3),
+        name=b.pick(("", "", "loss", "target"), two), order=len(b.tape.events),
+        iteration=tuple(b.loops),
+        arguments=((0, inputs[0]), (1, b.pick((*inputs, 0, 1, 0.5, 2, -1), one))),
+        zero_gradient=two % 11 == 0,
+        factor=b.pick((None, None, 2, 4), one), autocast=b.pick((None, None, "cuda"), two),
+        inference=one % 13 == 0,
+        flags=frozenset(b.pick((("division",), ("product",), ("selection",), ("sum-reduction",),
+            ()), one)),
     )  # fmt: skip
     kept = b.pick((*inputs, made), one)
     if kept.storage is not None and made.requires_grad:
         role = "result" if kept is made else "input"
-        made.saves = (tape.Saved(kept, kept.storage, kept.storage.version, len(kept.storage.writes), role),)
+        made.saves = (
+            tape.Saved(kept, kept.storage, kept.storage.version, len(kept.storage.writes), role),
+        )
     b.values.append(made)
 
 
@@ -119,22 +149,31 @@ def _leaf(b: Builder, one: int, two: int) -> None:
     carries = kind in (Kind.LEAF, Kind.UNKNOWN)
     cut = Cut.CONSTANT if kind is Kind.CONSTANT else None
     b.values.append(
-        Value("input", kind, (), b.at, storage=Storage(), requires_grad=carries, assumed=kind is Kind.UNKNOWN, cut=cut,
-              number=b.pick((None, 0, 1, 0.0), two), order=len(b.tape.events), iteration=tuple(b.loops))
+        Value("input", kind, (), b.at, storage=Storage(), requires_grad=carries,
+            assumed=kind is Kind.UNKNOWN, cut=cut,
+              number=b.pick((None, 0, 1, 0.0), two), order=len(b.tape.events),
+              iteration=tuple(b.loops))
     )  # fmt: skip
 
 
 def _backward(b: Builder, one: int, two: int) -> None:
     b.write(
-        tape.Backward, value=b.pick(b.values, -1 - one % 4), sink=b.pick(("backward", "backward", "autograd.grad"), two),
-        scaler=b.pick((None, *b.scalers), one), autocast=b.pick((None, None, "cuda"), two), retain_graph=two % 3 == 0,
+        tape.Backward, value=b.pick(b.values, -1 - one % 4),
+        sink=b.pick(("backward", "backward", "autograd.grad"), two),
+        scaler=b.pick((None, *b.scalers), one), autocast=b.pick((None, None, "cuda"), two),
+        retain_graph=two % 3 == 0,
         guarded=two % 7 == 0, caught=two % 9 == 0, by_framework=two % 11 == 0,
     )  # fmt: skip
 
 
 def _step(b: Builder, one: int, two: int) -> None:
     optimizer = b.pick(b.optimizers, one)
-    b.write(tape.OptimizerStep, optimizer=optimizer, scaler=b.pick((None, *b.scalers), two), closure=two % 5 == 0)
+    b.write(
+        tape.OptimizerStep,
+        optimizer=optimizer,
+        scaler=b.pick((None, *b.scalers), two),
+        closure=two % 5 == 0,
+    )
     for value in optimizer.parameters:
         _written(b, value, "torch.optim.SGD.step", counted=True)
 
@@ -151,10 +190,19 @@ def _written(b: Builder, value: Value, op: str, *, counted: bool) -> tape.Write 
 def _in_place(b: Builder, one: int, two: int) -> None:
     before = b.pick(b.values, one)
     write = _written(
-        b, before, b.pick(("torch.Tensor.add_", "torch.Tensor.mul_", "torch.Tensor.zero_"), two), counted=two % 3 > 0
+        b,
+        before,
+        b.pick(("torch.Tensor.add_", "torch.Tensor.mul_", "torch.Tensor.zero_"), two),
+        counted=two % 3 > 0,
     )
     if write is not None:
-        b.write(tape.InPlace, before=before, after=before, write=write, raises=b.pick(("", "", "leaf", "out"), two))
+        b.write(
+            tape.InPlace,
+            before=before,
+            after=before,
+            write=write,
+            raises=b.pick(("", "", "leaf", "out"), two),
+        )
 
 
 def _loop(b: Builder, one: int, two: int) -> None:
@@ -177,7 +225,8 @@ def _next_round(b: Builder, one: int, two: int) -> None:
 def _fact(b: Builder, one: int, two: int) -> None:
     what = b.pick(tuple(FACTS), one)
     b.write(
-        tape.Fact, what=what, detail=b.pick(FACTS[what], two), value=b.pick(b.values, two), module=b.pick(b.modules, two),
+        tape.Fact, what=what, detail=b.pick(FACTS[what], two), value=b.pick(b.values, two),
+        module=b.pick(b.modules, two),
         related=((b.at, "Name"),),
     )  # fmt: skip
     if what == "placed" and two % 2:
@@ -189,11 +238,16 @@ def _decide(b: Builder, one: int, two: int) -> None:
     b.tape.decisions += (tape.Decision(f"flag{one % 3}", two % 2 == 0, b.at, loop, round_),)
 
 
-def _event(kind: type[tape.Event], **choices: Callable[[Builder, int], object]) -> Callable[[Builder, int, int], None]:
+def _event(
+    kind: type[tape.Event], **choices: Callable[[Builder, int], object]
+) -> Callable[[Builder, int, int], None]:
     def act(b: Builder, one: int, two: int) -> None:
         b.write(
             kind,
-            **{name: choose(b, one if number % 2 else two) for number, (name, choose) in enumerate(choices.items())},
+            **{
+                name: choose(b, one if number % 2 else two)
+                for number, (name, choose) in enumerate(choices.items())
+            },
         )
 
     return act
@@ -208,16 +262,22 @@ def _one_of(*values: object) -> Callable[[Builder, int], object]:
 
 
 ACTIONS: tuple[Callable[[Builder, int, int], None], ...] = (
-    _operation, _operation, _operation, _operation, _leaf, _backward, _backward, _step, _step, _in_place, _loop,
+    _operation, _operation, _operation, _operation, _leaf, _backward, _backward, _step, _step,
+    _in_place, _loop,
     _next_round, _next_round, _fact, _fact, _decide,
-    _event(tape.ZeroGrad, optimizer=_of("optimizers", None), complete=_one_of(True, False), to_none=_one_of(True, False)),
-    _event(tape.Clip, parameters=lambda b, n: tuple(b.values[: n % 3]), reads_only=_one_of(True, False), exhausted=_one_of(False, True)),
+    _event(tape.ZeroGrad, optimizer=_of("optimizers", None), complete=_one_of(True, False),
+        to_none=_one_of(True, False)),
+    _event(tape.Clip, parameters=lambda b, n: tuple(b.values[: n % 3]),
+        reads_only=_one_of(True, False), exhausted=_one_of(False, True)),
     _event(tape.Unscale, scaler=_of("scalers"), optimizer=_of("optimizers", None)),
     _event(tape.ScalerUpdate, scaler=_of("scalers")),
     _event(tape.SchedulerStep, scheduler=_of("schedulers")),
-    _event(tape.GradMode, enabled=_one_of(True, False), by_call=_one_of(True, False), inference=_one_of(False, True)),
-    _event(tape.Autocast, device=_one_of("cuda", "cpu", None), enabled=_one_of(True, False, None), entered=_one_of(True, False)),
+    _event(tape.GradMode, enabled=_one_of(True, False), by_call=_one_of(True, False),
+        inference=_one_of(False, True)),
+    _event(tape.Autocast, device=_one_of("cuda", "cpu", None), enabled=_one_of(True, False, None),
+        entered=_one_of(True, False)),
     _event(tape.TrainMode, module=_of("modules", None), training=_one_of(True, False, None)),
-    _event(tape.ModuleCall, module=_of("modules"), result=_of("values", None), trainable=_one_of(True, False)),
+    _event(tape.ModuleCall, module=_of("modules"), result=_of("values", None),
+        trainable=_one_of(True, False)),
     _event(tape.Kept, value=_of("values"), how=_one_of("append", "sum", "state")),
 )  # fmt: skip

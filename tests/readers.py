@@ -1,4 +1,6 @@
-"""Holds the tree that libcst gives (`gradlint.source.concrete`) against that of Python's own parser."""
+"""Holds the tree that libcst gives (`gradlint.source.concrete`) against that of Python's own
+parser.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +32,25 @@ def trees(paths: Iterable[Path]) -> Iterator[tuple[Path, str, ast.Module]]:
 
 
 def difference(text: str, tree: ast.Module) -> str:
-    """Where libcst's tree of a text first differs from this one, places included; nothing where they are equal."""
+    """Where libcst's tree of a text first differs from this one, places included; nothing where
+    they are equal.
+    """
     wanted, found = (_dump(each) for each in (tree, concrete.parse(text)))
     if wanted == found:
         return ""
     pairs = enumerate(zip(wanted, found, strict=False))
-    at = next((place for place, (one, other) in pairs if one != other), min(len(wanted), len(found)))
+    at = next(
+        (place for place, (one, other) in pairs if one != other), min(len(wanted), len(found))
+    )
     around = slice(max(0, at - _AROUND), at + _AROUND)
     return f"{wanted[around]}\n{found[around]}"
 
 
 def _dump(tree: ast.Module) -> str:
-    if sys.version_info < (3, 12):  # it counts the places of what stands within a formatted string anew, and wrongly
+    if sys.version_info < (
+        3,
+        12,
+    ):  # it counts the places of what stands within a formatted string anew, and wrongly
         for string in (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)):
             for node in (inner for value in string.values for inner in ast.walk(value)):
                 vars(node).update((name, 0) for name in _PLACE if hasattr(node, name))

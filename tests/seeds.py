@@ -1,7 +1,8 @@
 """The seeds of made-up programs: a fixed one, and one that each state of gradlint has for itself.
 
-Every change draws other programs than the one before it; the same code draws the same ones wherever it is tested, so
-that a failure can be had again, and a change that passed here passes there. `GRADLINT_SEED` draws what one likes.
+Every change draws other programs than the one before it; the same code draws the same ones wherever
+it is tested, so that a failure can be had again, and a change that passed here passes there.
+`GRADLINT_SEED` draws what one likes.
 """
 
 import hashlib

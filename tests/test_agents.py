@@ -14,13 +14,17 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from commandline import Run
 
-pytest.importorskip("mcp", reason="the server for agents needs mcp: pip install 'torch-gradlint[mcp]'")
+pytest.importorskip(
+    "mcp", reason="the server for agents needs mcp: pip install 'torch-gradlint[mcp]'"
+)
 
 from mcp import Client, StdioServerParameters
 
 import gradlint.agents
 
-SCHEMA = json.loads((pathlib.Path(gradlint.__file__).parent / "schemas/findings-1.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    (pathlib.Path(gradlint.__file__).parent / "schemas/findings-1.json").read_text(encoding="utf-8")
+)
 TRAIN = """\
 import torch
 
@@ -58,7 +62,10 @@ def test_an_agent_checks_repairs_and_traces(project: pathlib.Path) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert tools.keys() == {"check", "explain", "fix", "trace"}
         assert all(tool.description for tool in tools.values())
-        hints = {name: tool.annotations and tool.annotations.read_only_hint for name, tool in tools.items()}
+        hints = {
+            name: tool.annotations and tool.annotations.read_only_hint
+            for name, tool in tools.items()
+        }
         assert hints == {"check": True, "explain": True, "fix": None, "trace": None}
 
         found = await value(client, "check", paths=["train.py"], min_severity="warning")
@@ -83,15 +90,26 @@ def test_an_agent_checks_repairs_and_traces(project: pathlib.Path) -> None:
         assert (project / "train.py").read_text() == TRAIN
 
     command = ["-c", "from gradlint.cli import main; main()", "mcp"]
-    met(StdioServerParameters(command=sys.executable, args=command, cwd=project, env=dict(os.environ)), scenario)
+    met(
+        StdioServerParameters(
+            command=sys.executable, args=command, cwd=project, env=dict(os.environ)
+        ),
+        scenario,
+    )
 
 
-def test_what_cannot_be_done_is_an_error_of_the_tool(project: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_done_is_an_error_of_the_tool(
+    project: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(project)
 
     async def scenario(client: Client) -> None:
         cases: list[tuple[str, dict[str, Any], str]] = [
-            ("check", {"paths": ["trian.py"]}, "trian.py: no such file or folder; did you mean 'train.py'?"),
+            (
+                "check",
+                {"paths": ["trian.py"]},
+                "trian.py: no such file or folder; did you mean 'train.py'?",
+            ),
             ("explain", {"code": "--help"}, "no rule has the code or name '--help'"),
         ]
         for tool, arguments, told in cases:
@@ -118,4 +136,7 @@ def test_without_its_package_the_command_says_so(run: Run, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "anyio", None)  # which comes with it, and is imported first
     monkeypatch.delitem(sys.modules, "gradlint.agents", raising=False)
     ran = run("mcp")
-    assert (ran.code, ran.err) == (2, "gradlint: the server needs mcp: pip install 'torch-gradlint[mcp]'\n")
+    assert (ran.code, ran.err) == (
+        2,
+        "gradlint: the server needs mcp: pip install 'torch-gradlint[mcp]'\n",
+    )

@@ -11,10 +11,14 @@ from gradlint.finding import Finding, Severity, Span
 
 
 def annotated(tmp_path: pathlib.Path, program: str, line: int, end_line: int) -> str | None:
-    """The program with a suppression for a finding on these lines; None if there is no place for one."""
+    """The program with a suppression for a finding on these lines; None if there is no place for
+    one.
+    """
     file = tmp_path / "a.py"
     file.write_text(textwrap.dedent(program))
-    found = Finding("GL001", "syntax-error", Severity.ERROR, "m", Span(str(file), line, 1, end_line, 4))
+    found = Finding(
+        "GL001", "syntax-error", Severity.ERROR, "m", Span(str(file), line, 1, end_line, 4)
+    )
     written, left = add_ignores([found], "why", tmp_path)
     text = file.read_text()
     if written:
@@ -42,7 +46,9 @@ def test_the_comment_stands_on_the_first_line_that_can_take_one(
     assert text.splitlines()[line - 1].endswith("  # gradlint: ignore[GL001] why")
 
 
-@pytest.mark.parametrize("program", ["x = '''\na\n'''\n", "x = 1 + \\\n    2\n", "x = f'''{y}\n'''\n"])
+@pytest.mark.parametrize(
+    "program", ["x = '''\na\n'''\n", "x = 1 + \\\n    2\n", "x = f'''{y}\n'''\n"]
+)
 def test_a_line_that_can_take_no_comment_gets_none(tmp_path: pathlib.Path, program: str) -> None:
     assert annotated(tmp_path, program, 1, 1) is None
 
@@ -50,5 +56,7 @@ def test_a_line_that_can_take_no_comment_gets_none(tmp_path: pathlib.Path, progr
 def test_the_encoding_of_a_file_is_kept(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "a.py"
     file.write_bytes(b"# coding: latin-1\nx = '\xe9'\n")
-    add_ignores([Finding("GL001", "n", Severity.ERROR, "m", Span(str(file), 2, 1, 2, 2))], "why", tmp_path)
+    add_ignores(
+        [Finding("GL001", "n", Severity.ERROR, "m", Span(str(file), 2, 1, 2, 2))], "why", tmp_path
+    )
     assert file.read_bytes() == b"# coding: latin-1\nx = '\xe9'  # gradlint: ignore[GL001] why\n"

@@ -82,7 +82,8 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 
 def python(folder: pathlib.Path, program: str) -> str:
     ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        [sys.executable, "-c", program], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True,
         check=False, timeout=300,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
@@ -92,7 +93,11 @@ def python(folder: pathlib.Path, program: str) -> str:
 def test_findings_are_those_of_the_command(folder: pathlib.Path) -> None:
     (found,) = gradlint.check()
     assert isinstance(found, gradlint.Finding)
-    assert (found.code, str(found.at), found.severity) == ("GL501", "train.py:11:9", gradlint.Severity.ERROR)
+    assert (found.code, str(found.at), found.severity) == (
+        "GL501",
+        "train.py:11:9",
+        gradlint.Severity.ERROR,
+    )
     assert found.fix is not None
     assert found.fix.applicability is gradlint.Applicability.SAFE
     assert gradlint.check(folder / "train.py")[0].message == found.message
@@ -115,11 +120,15 @@ def test_a_word_by_itself_is_one_word(folder: pathlib.Path) -> None:
     assert [each.code for each in gradlint.check(exclude="tests/*")] == ["GL501"]
     assert gradlint.check(exclude="train.*") == []
     assert sorted(each.code for each in gradlint.check(extend_include="*.md")) == ["GL002", "GL501"]
-    assert [each.code for each in gradlint.check("a.md", extend_include="*.md", extend_select="GL002")] == ["GL002"]
+    assert [
+        each.code for each in gradlint.check("a.md", extend_include="*.md", extend_select="GL002")
+    ] == ["GL002"]
 
 
 def test_what_cannot_be_done_is_a_users_error(folder: pathlib.Path) -> None:
-    with pytest.raises(gradlint.UserError, match=r"trian.py: no such file or folder; did you mean 'train.py'\?"):
+    with pytest.raises(
+        gradlint.UserError, match=r"trian.py: no such file or folder; did you mean 'train.py'\?"
+    ):
         gradlint.check("trian.py")
     with pytest.raises(gradlint.UserError, match="no rule has the code 'GL0001'"):
         gradlint.check(select=["GL0001"])
@@ -128,8 +137,12 @@ def test_what_cannot_be_done_is_a_users_error(folder: pathlib.Path) -> None:
 
 
 def test_functions_and_scripts_are_traced(folder: pathlib.Path) -> None:
-    (folder / "broken.py").write_text("import torch\n\n\ndef fail():\n    torch.zeros(()).backward()\n")
-    whole, two, ignored, failed, script, misused = json.loads(python(folder, CALLS).partition("RESULTS")[2])
+    (folder / "broken.py").write_text(
+        "import torch\n\n\ndef fail():\n    torch.zeros(()).backward()\n"
+    )
+    whole, two, ignored, failed, script, misused = json.loads(
+        python(folder, CALLS).partition("RESULTS")[2]
+    )
     assert whole == [["train.py:11:9 GL501"], 4, "", "done"]
     assert two == [["train.py:11:9 GL501"], 2, "", None]
     assert ignored == [[], 4, "", "done"]
@@ -141,14 +154,21 @@ def test_functions_and_scripts_are_traced(folder: pathlib.Path) -> None:
 
 def test_without_torch_a_trace_says_what_to_install(folder: pathlib.Path) -> None:
     told = python(folder, WITHOUT_TORCH).splitlines()
-    assert told[0].startswith("a trace runs the program, and there is no torch here: install gradlint where ")
+    assert told[0].startswith(
+        "a trace runs the program, and there is no torch here: install gradlint where "
+    )
     assert told[1:] == [f"gradlint: {told[0]}", "2"]
 
 
 def test_an_import_brings_in_nothing(folder: pathlib.Path) -> None:
-    program = "import sys; before = set(sys.modules); import gradlint; print(*sorted(set(sys.modules) - before))"
+    program = (
+        "import sys; before = set(sys.modules); import gradlint; print(*sorted(set(sys.modules) "
+        "- before))"
+    )
     assert [
-        name for name in python(folder, program).split() if name.partition(".")[0] not in sys.stdlib_module_names
+        name
+        for name in python(folder, program).split()
+        if name.partition(".")[0] not in sys.stdlib_module_names
     ] == ["gradlint"]
     program = "import gradlint, sys; gradlint.check('train.py'); print('torch' in sys.modules)"
     assert python(folder, program) == "False\n"
@@ -174,7 +194,11 @@ def test_the_page_names_every_parameter(name: str) -> None:
 
 
 def test_the_examples_of_the_page_run(folder: pathlib.Path) -> None:
-    blocks = [text for text in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "import gradlint" in text]
+    blocks = [
+        text
+        for text in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+        if "import gradlint" in text
+    ]
     assert len(blocks) == 2
     check, trace = blocks
     (folder / "example.py").write_text(trace)  # what is traced has a file

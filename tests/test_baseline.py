@@ -46,14 +46,27 @@ def test_the_baseline_can_be_a_setting_and_holds_from_any_folder(
     assert run("check").code == 0
 
 
-def test_what_vanished_is_pruned_and_what_was_not_checked_stays(folder: pathlib.Path, run: Run) -> None:
+def test_what_vanished_is_pruned_and_what_was_not_checked_stays(
+    folder: pathlib.Path, run: Run
+) -> None:
     (folder / "b.py").write_text(NEW)
-    assert run("check", "--write-baseline", "base.json").out == "base.json: 2 in the baseline, 0 gone.\n"
+    assert (
+        run("check", "--write-baseline", "base.json").out
+        == "base.json: 2 in the baseline, 0 gone.\n"
+    )
     (folder / "a.py").write_text("x = 1\n")
-    assert run("check", "a.py", "--write-baseline", "base.json").out == "base.json: 1 in the baseline, 1 gone.\n"
-    assert [entry["path"] for entry in json.loads((folder / "base.json").read_text())["findings"]] == ["b.py"]
+    assert (
+        run("check", "a.py", "--write-baseline", "base.json").out
+        == "base.json: 1 in the baseline, 1 gone.\n"
+    )
+    assert [
+        entry["path"] for entry in json.loads((folder / "base.json").read_text())["findings"]
+    ] == ["b.py"]
     (folder / "b.py").unlink()
-    assert run("check", "a.py", "--write-baseline", "base.json").out == "base.json: 0 in the baseline, 1 gone.\n"
+    assert (
+        run("check", "a.py", "--write-baseline", "base.json").out
+        == "base.json: 0 in the baseline, 1 gone.\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +78,9 @@ def test_what_vanished_is_pruned_and_what_was_not_checked_stays(folder: pathlib.
         ('{"version": 9}', "version 9"),
     ],
 )
-def test_a_baseline_that_is_none_exits_with_2(folder: pathlib.Path, run: Run, text: str | None, complaint: str) -> None:
+def test_a_baseline_that_is_none_exits_with_2(
+    folder: pathlib.Path, run: Run, text: str | None, complaint: str
+) -> None:
     if text is not None:
         (folder / "base.json").write_text(text)
     ran = run("check", "--baseline", "base.json")
@@ -78,7 +93,10 @@ def test_a_baseline_that_is_none_exits_with_2(folder: pathlib.Path, run: Run, te
     ("before", "after"),
     [
         (OLD, "x = 1  # noqa: GL998  # gradlint: ignore[GL003] known\n"),
-        ("x = 1  # noqa: GL998\r\ny = 2\r\n", "x = 1  # noqa: GL998  # gradlint: ignore[GL003] known\r\ny = 2\r\n"),
+        (
+            "x = 1  # noqa: GL998\r\ny = 2\r\n",
+            "x = 1  # noqa: GL998  # gradlint: ignore[GL003] known\r\ny = 2\r\n",
+        ),
         (
             "x = 1  # gradlint: ignore[GL998] typo\n",
             "x = 1  # gradlint: ignore[GL998, GL003] typo\n",
@@ -86,7 +104,9 @@ def test_a_baseline_that_is_none_exits_with_2(folder: pathlib.Path, run: Run, te
         ("x = 'é'  # noqa: GL998", "x = 'é'  # noqa: GL998  # gradlint: ignore[GL003] known"),
     ],
 )
-def test_suppressions_are_written_and_then_hold(folder: pathlib.Path, run: Run, before: str, after: str) -> None:
+def test_suppressions_are_written_and_then_hold(
+    folder: pathlib.Path, run: Run, before: str, after: str
+) -> None:
     (folder / "a.py").write_bytes(before.encode())
     os.chmod(folder / "a.py", 0o755)
     ran = run("check", "--add-ignore", "known")

@@ -1,4 +1,6 @@
-"""Walks over syntax trees give what Python's own walk gives, but for what they say they leave out."""
+"""Walks over syntax trees give what Python's own walk gives, but for what they say they leave
+out.
+"""
 
 import ast
 from pathlib import Path

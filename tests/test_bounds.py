@@ -1,4 +1,6 @@
-"""What a program can make `check` do is bounded, in steps and not in seconds; where a bound is met, a gap says so."""
+"""What a program can make `check` do is bounded, in steps and not in seconds; where a bound is met,
+a gap says so.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,23 @@ from gradlint.source import parse
 SECONDS = 300  # of CPU; they take some thirty together
 
 
-def test_short_programs_of_endless_work_are_checked_to_their_end_or_leave_a_named_gap(tmp_path: pathlib.Path) -> None:
+def test_short_programs_of_endless_work_are_checked_to_their_end_or_leave_a_named_gap(
+    tmp_path: pathlib.Path,
+) -> None:
     for name, text in programs().items():
         (tmp_path / f"{name}.py").write_text(text)
-    command = ["check", "--no-cache", "--jobs", "1", "--gaps", "--select", "GL102", "--output-format", "concise", "."]
+    command = [
+        "check",
+        "--no-cache",
+        "--jobs",
+        "1",
+        "--gaps",
+        "--select",
+        "GL102",
+        "--output-format",
+        "concise",
+        ".",
+    ]
     ran = bounded(tmp_path, *command, seconds=SECONDS)
     assert ran.returncode == 1, ran.stderr
     assert "gap[internal]" not in ran.stderr
@@ -33,16 +48,29 @@ def test_short_programs_of_endless_work_are_checked_to_their_end_or_leave_a_name
 
 
 def test_star_imports_of_star_imports_are_searched_once_each(tmp_path: pathlib.Path) -> None:
-    modules = 30  # each imports all names of all that follow: there are 2 ** 28 ways from the first to the last
+    # each imports all names of all that follow: there are 2 ** 28 ways from the first to the last
+    modules = 30
     for number in range(modules):
         stars = (f"from m{later} import *\n" for later in range(number + 1, modules))
-        (tmp_path / f"m{number}.py").write_text("".join(stars) or "def final(loss):\n    return loss.detach()\n")
+        (tmp_path / f"m{number}.py").write_text(
+            "".join(stars) or "def final(loss):\n    return loss.detach()\n"
+        )
     (tmp_path / "train.py").write_text(
         "import torch\nfrom m0 import *\n\n"
         "model = torch.nn.Linear(2, 1)\n"
         "loss = final(model(torch.ones(1, 2)).sum() + nowhere)\nloss.backward()\n"
     )
-    command = ["check", "--no-cache", "--jobs", "1", "--select", "GL102", "--output-format", "concise", "."]
+    command = [
+        "check",
+        "--no-cache",
+        "--jobs",
+        "1",
+        "--select",
+        "GL102",
+        "--output-format",
+        "concise",
+        ".",
+    ]
     ran = bounded(tmp_path, *command, seconds=60)
     assert "m29.py:2:12: error[GL102]" in ran.stdout, ran.stderr
 
@@ -70,7 +98,9 @@ BRANCH = "if len(sys.argv) > {n}:\n    names.append('run {n}')"
 def checked(folder: pathlib.Path) -> tuple[int, list[str], list[str]]:
     """The number of paths of the program, the codes of what is found in it, and its gaps."""
     program = folder / "train.py"
-    program.write_text(BRANCHED.format(branches="\n".join(BRANCH.format(n=n) for n in range(1, 15))))
+    program.write_text(
+        BRANCHED.format(branches="\n".join(BRANCH.format(n=n) for n in range(1, 15)))
+    )
     found = analysis.analyze([program], select=lambda _: True)
     run = sum(1 for _ in analyzer.tapes_of(program))
     return run, [finding.code for finding in found.findings], [gap.kind for gap in found.gaps]
@@ -155,22 +185,28 @@ def test_a_recursion_into_what_is_unknown_ends_at_its_second_level(
     program = tmp_path / "train.py"
     program.write_text(NESTED)
     short = steps(program)
-    assert [each.code for each in analysis.analyze([program], select=lambda code: code == "GL102").findings] == [
-        "GL102"
-    ]
+    assert [
+        each.code
+        for each in analysis.analyze([program], select=lambda code: code == "GL102").findings
+    ] == ["GL102"]
     monkeypatch.setattr(calls, "MAX_UNKNOWN", machine.MAX_RECURSION)
     monkeypatch.setattr(calm, "SHARE", 1)  # else its later calls are not run at all
     assert steps(program) > 2 * short
 
 
-def test_a_registry_is_filled_in_part_and_left_open(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_is_filled_in_part_and_left_open(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "train.py"
     program.write_text(REGISTERED)
-    (tmp_path / "models.py").write_text(REGISTRY.format(models="\n".join(MODEL.format(n=n) for n in range(200))))
+    (tmp_path / "models.py").write_text(
+        REGISTRY.format(models="\n".join(MODEL.format(n=n) for n in range(200)))
+    )
     short = steps(program)
-    assert [each.code for each in analysis.analyze([program], select=lambda code: code == "GL102").findings] == [
-        "GL102"
-    ]
+    assert [
+        each.code
+        for each in analysis.analyze([program], select=lambda code: code == "GL102").findings
+    ] == ["GL102"]
     monkeypatch.setattr(modules, "MOST_FILLING", 200)
     assert steps(program) > 2 * short
 
@@ -226,7 +262,10 @@ def test_nothing_is_said_to_be_on_no_path_where_branches_of_training_are_left(
     def said(filled: str) -> list[str]:
         program = tmp_path / "train.py"
         program.write_text(UNFED.format(filled))
-        return [each.code for each in analysis.analyze([program], select=lambda code: code == "GL511").findings]
+        return [
+            each.code
+            for each in analysis.analyze([program], select=lambda code: code == "GL511").findings
+        ]
 
     branch = "if sys.argv[1:]:\n        print('not now')\n    else:\n        loss.backward()"
     assert (said("pass"), said(branch)) == (["GL511"], [])
@@ -267,9 +306,15 @@ def test_a_method_is_entered_again_where_its_object_was_made_only_before_the_res
 ) -> None:
     program = tmp_path / "train.py"
     program.write_text(MADE_LATE)
-    assert [each.code for each in analysis.analyze([program], select=lambda _: True).findings] == ["GL501", "GL504"]
+    assert [each.code for each in analysis.analyze([program], select=lambda _: True).findings] == [
+        "GL501",
+        "GL504",
+    ]
     monkeypatch.setattr(session, "MOST_UNTRAINED", 50)
-    assert [each.code for each in analysis.analyze([program], select=lambda _: True).findings] == ["GL501", "GL504"]
+    assert [each.code for each in analysis.analyze([program], select=lambda _: True).findings] == [
+        "GL501",
+        "GL504",
+    ]
 
 
 SPOKEN = {
@@ -310,9 +355,13 @@ class Model(torch.nn.Module):
 """
 
 
-def test_of_what_trains_nothing_a_constructor_is_given_up_and_not_the_method(tmp_path: pathlib.Path) -> None:
+def test_of_what_trains_nothing_a_constructor_is_given_up_and_not_the_method(
+    tmp_path: pathlib.Path,
+) -> None:
     program = tmp_path / "model.py"
-    program.write_text(ASIDE.format(prints="\n        ".join(["print(0)"] * (session.MOST_PREPARING + 10))))
+    program.write_text(
+        ASIDE.format(prints="\n        ".join(["print(0)"] * (session.MOST_PREPARING + 10)))
+    )
     ran = analysis.analyze([program], select=lambda code: code == "GL402", without_parts=[program])
     assert [each.code for each in ran.findings] == ["GL402"]
     assert [gap.kind for gap in ran.gaps] == ["steps"]
@@ -343,7 +392,9 @@ def test_a_test_ends_sooner_than_what_it_tests(tmp_path: pathlib.Path) -> None:
 
 @roomy
 def _calls_from(depth: int) -> int:
-    """How often the system was asked for memory while calls were made at every depth up to this one."""
+    """How often the system was asked for memory while calls were made at every depth up to this
+    one.
+    """
     resource = pytest.importorskip("resource")
 
     def go_down(left: int) -> None:

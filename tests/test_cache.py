@@ -59,21 +59,30 @@ def test_a_file_that_an_import_now_finds_is_seen(folder: pathlib.Path, run: Run)
     assert _check(run).code == 1
 
 
-def test_a_program_mended_in_memory_is_another_than_the_one_on_disk(folder: pathlib.Path, run: Run) -> None:
+def test_a_program_mended_in_memory_is_another_than_the_one_on_disk(
+    folder: pathlib.Path, run: Run
+) -> None:
     (folder / "helper.py").write_text(BAD)
     shown = run("check", "--diff", "--unsafe-fixes", "helper.py", "train.py")
     assert shown.code == 1
-    assert shown.out == run("check", "--diff", "--unsafe-fixes", "--no-cache", "helper.py", "train.py").out
+    assert (
+        shown.out
+        == run("check", "--diff", "--unsafe-fixes", "--no-cache", "helper.py", "train.py").out
+    )
     assert _check(run, "helper.py", "train.py").code == 1
     assert run("check", "--fix", "--unsafe-fixes", "helper.py", "train.py").code == 0
     assert (folder / "helper.py").read_text() == GOOD
     assert _check(run, "helper.py", "train.py").code == 0
 
 
-def test_a_file_that_becomes_a_module_of_a_package_is_analysed_anew(folder: pathlib.Path, run: Run) -> None:
+def test_a_file_that_becomes_a_module_of_a_package_is_analysed_anew(
+    folder: pathlib.Path, run: Run
+) -> None:
     package = folder / "package"
     package.mkdir()
-    (package / "a.py").write_text("import torch\nregister()\nx = torch.zeros(3, requires_grad=True)\nx += 1\n")
+    (package / "a.py").write_text(
+        "import torch\nregister()\nx = torch.zeros(3, requires_grad=True)\nx += 1\n"
+    )
     said = _check(run, "package").out
     (package / "__init__.py").write_text("")
     assert "GL202" in said
@@ -81,7 +90,9 @@ def test_a_file_that_becomes_a_module_of_a_package_is_analysed_anew(folder: path
     assert "GL202" not in _check(run, "package").out
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"a": 1}', b"\xff\x00", b'{"/x.py": ["", [], [[["f"], 1]]]}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"a": 1}', b"\xff\x00", b'{"/x.py": ["", [], [[["f"], 1]]]}']
+)
 def test_a_corrupt_cache_is_ignored(folder: pathlib.Path, run: Run, content: bytes) -> None:
     (folder / "helper.py").write_text(BAD)
     before = _check(run)
@@ -105,7 +116,11 @@ SECRET = "the line of a file that nobody asked for"
 @pytest.mark.parametrize("imported", [False, True])
 @pytest.mark.parametrize("where", ["finding", "related", "gap", "fault"])
 def test_a_record_that_names_a_file_outside_is_dropped(
-    folder: pathlib.Path, run: Run, tmp_path_factory: pytest.TempPathFactory, where: str, imported: bool
+    folder: pathlib.Path,
+    run: Run,
+    tmp_path_factory: pytest.TempPathFactory,
+    where: str,
+    imported: bool,
 ) -> None:
     (folder / "helper.py").write_text(BAD)
     before = run("check", "--gaps")
@@ -212,7 +227,11 @@ def test_findings_are_the_same_on_one_core_and_on_two_and_in_any_order(
     one = _check(run, "--jobs", "1", "--no-cache", "a", "b", "c", ".")
     assert one.code == 1
     assert one.out == _check(run, "--jobs", "2", "--no-cache", ".", "c", "a", "b").out
-    assert one.out == _check(run, "--jobs", "2", "c", "b", "a", ".").out == _check(run, "--jobs", "1").out
+    assert (
+        one.out
+        == _check(run, "--jobs", "2", "c", "b", "a", ".").out
+        == _check(run, "--jobs", "1").out
+    )
 
 
 def _dies(part: parallel.Batch, given: str) -> str:
@@ -224,7 +243,9 @@ def _dies(part: parallel.Batch, given: str) -> str:
 def test_a_process_that_dies_costs_only_the_file_that_killed_it() -> None:
     parts = [tuple(pathlib.Path(name) for name in names) for names in (("a", "b", "c"), ("d", "e"))]
     work = parallel.Work(_dies, lambda part: "b")
-    results = {path.name: result for part, result in parallel.spread(work, parts, 2) for path in part}
+    results = {
+        path.name: result for part, result in parallel.spread(work, parts, 2) for path in part
+    }
     assert results.pop("b") is None
     assert set(results) == {"a", "c", "d", "e"}
     assert None not in results.values()
@@ -276,7 +297,9 @@ def test_nothing_is_kept_among_files_that_gradlint_did_not_make(
 
 
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"/x.py": ' * 20_000])
-def test_a_cache_that_is_nested_too_deeply_is_ignored(folder: pathlib.Path, run: Run, content: str) -> None:
+def test_a_cache_that_is_nested_too_deeply_is_ignored(
+    folder: pathlib.Path, run: Run, content: str
+) -> None:
     (folder / "helper.py").write_text(BAD)
     before = _check(run)
     (kept,) = (folder / ".gradlint_cache").glob("*.json")
@@ -295,16 +318,31 @@ def test_a_pipe_in_the_place_of_a_cache_is_not_waited_for(folder: pathlib.Path, 
 
 def _fresh(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A check in a process of its own, whose log nobody listens to."""
-    command = [sys.executable, "-m", "gradlint", "check", "--output-format", "concise", *arguments, "."]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "gradlint",
+        "check",
+        "--output-format",
+        "concise",
+        *arguments,
+        ".",
+    ]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
 
 
 def test_a_cache_that_cannot_be_written_is_told_and_costs_no_finding(folder: pathlib.Path) -> None:
     (folder / "helper.py").write_text(BAD)
     (folder / "file").write_text("")
-    ran = _fresh(folder, "--cache-dir", "file/cache")  # whoever runs this, nothing can be made below a file
+    ran = _fresh(
+        folder, "--cache-dir", "file/cache"
+    )  # whoever runs this, nothing can be made below a file
     assert (ran.returncode, ran.stdout.count("GL102")) == (1, 1)
-    assert ran.stderr == f"gradlint: nothing is kept in {folder / 'file' / 'cache'}: Not a directory\n"
+    assert (
+        ran.stderr == f"gradlint: nothing is kept in {folder / 'file' / 'cache'}: Not a directory\n"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to this user")
@@ -324,11 +362,25 @@ def test_runs_at_the_same_time_share_a_cache_and_say_the_same(folder: pathlib.Pa
     (folder / "helper.py").write_text(BAD)
     for number in range(6):
         (folder / f"train{number}.py").write_text(TRAIN)
-    command = [sys.executable, "-m", "gradlint", "check", "--jobs", "1", "--output-format", "concise", "."]
+    command = [
+        sys.executable,
+        "-m",
+        "gradlint",
+        "check",
+        "--jobs",
+        "1",
+        "--output-format",
+        "concise",
+        ".",
+    ]
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+            command,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
         )
 
     for _ in range(2):  # the first ones make the cache, the second ones read it

@@ -1,4 +1,6 @@
-"""Programs edited line by line between runs that keep their results: what these say is what a run without says."""
+"""Programs edited line by line between runs that keep their results: what these say is what a run
+without says.
+"""
 
 import ast
 import os
@@ -27,15 +29,21 @@ SEED = os.environ.get("GRADLINT_SEED", "")
 
 
 def edited(text: str, rng: random.Random) -> str:
-    """A program with one statement dropped, doubled, moved down, or with a word of it changed; parseable or not."""
+    """A program with one statement dropped, doubled, moved down, or with a word of it changed;
+    parseable or not.
+    """
     statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt)]
     lines = text.splitlines(keepends=True)
     chosen = rng.choice(statements)
     first, last = chosen.lineno - 1, chosen.end_lineno or chosen.lineno
     whole, indent = lines[first:last], " " * chosen.col_offset
     names = [node.id for node in ast.walk(chosen) if isinstance(node, ast.Name)] or ["self"]
-    attributes = [node.attr for node in ast.walk(chosen) if isinstance(node, ast.Attribute)] or ["loss"]
-    replaced, by = rng.choice([(rng.choice(names), "x"), (rng.choice(attributes), "detach"), ("1", "2")])
+    attributes = [node.attr for node in ast.walk(chosen) if isinstance(node, ast.Attribute)] or [
+        "loss"
+    ]
+    replaced, by = rng.choice(
+        [(rng.choice(names), "x"), (rng.choice(attributes), "detach"), ("1", "2")]
+    )
     instead = rng.choice([
         [f"{indent}pass\n"],
         [*whole, *whole],
@@ -46,9 +54,13 @@ def edited(text: str, rng: random.Random) -> str:
 
 
 def told(folder: pathlib.Path, cache: pathlib.Path | None) -> object:
-    """What is found in a program, where the analysis gave up, and which functions each entry ran through."""
+    """What is found in a program, where the analysis gave up, and which functions each entry ran
+    through.
+    """
     settings_for = config.settings_finder(lambda settings: settings)
-    checked = checker.check(discover([folder], settings_for).files, settings_for, given={}, cache=cache)
+    checked = checker.check(
+        discover([folder], settings_for).files, settings_for, given={}, cache=cache
+    )
     runs = {
         (path.name, entry): result.executed
         for path, record in checked.kept.records.items()
@@ -58,7 +70,9 @@ def told(folder: pathlib.Path, cache: pathlib.Path | None) -> object:
 
 
 @pytest.mark.parametrize("source", FOLDERS, ids=lambda folder: str(folder.relative_to(FIXTURES)))
-def test_what_is_kept_of_an_edited_program_is_what_a_new_run_says(source: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_what_is_kept_of_an_edited_program_is_what_a_new_run_says(
+    source: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     rng = random.Random(f"{source.relative_to(FIXTURES)}{SEED}")
     folder, cache = tmp_path / "program", tmp_path / "kept"
     shutil.copytree(source, folder)
@@ -68,7 +82,9 @@ def test_what_is_kept_of_an_edited_program_is_what_a_new_run_says(source: pathli
         file = rng.choice([each for each in files if each.read_text(encoding="utf-8").strip()])
         text = file.read_text(encoding="utf-8")
         file.write_text(edited(text, rng), encoding="utf-8")
-        assert told(folder, cache) == told(folder, None), f"{file}\n{text}\n---\n{file.read_text(encoding='utf-8')}"
+        assert told(folder, cache) == told(folder, None), (
+            f"{file}\n{text}\n---\n{file.read_text(encoding='utf-8')}"
+        )
         try:
             ast.parse(file.read_text(encoding="utf-8"))
         except SyntaxError:

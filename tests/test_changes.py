@@ -10,8 +10,14 @@ from commandline import Run
 
 from gradlint.importers import importers
 
-SCRIPT = "import torch\nfrom helper import loss_of\n\nloss_of(torch.nn.Linear(2, 1)(torch.randn(3, 2))).backward()\n"
-WHOLE, CUT = "def loss_of(y):\n    return y.mean()\n", "def loss_of(y):\n    return y.detach().mean()\n"
+SCRIPT = (
+    "import torch\nfrom helper import loss_of\n\nloss_of(torch.nn.Linear(2, 1)(torch.randn(3, "
+    "2))).backward()\n"
+)
+WHOLE, CUT = (
+    "def loss_of(y):\n    return y.mean()\n",
+    "def loss_of(y):\n    return y.detach().mean()\n",
+)
 OLD = "import torch\n\nloss = torch.zeros(3).sum()\nloss.backward()\n"
 
 
@@ -45,16 +51,23 @@ def write(folder: pathlib.Path, files: dict[str, str]) -> None:
 def found(run: Run, *options: str) -> list[str]:
     """The places and codes that a check tells."""
     said = run("check", "--no-cache", "--quiet", "--output-format", "concise", *options).out
-    return [line.partition("]")[0].replace(" error[", " ").replace(" warning[", " ") for line in said.splitlines()]
+    return [
+        line.partition("]")[0].replace(" error[", " ").replace(" warning[", " ")
+        for line in said.splitlines()
+    ]
 
 
 def test_who_imports_a_file_is_found_by_any_way(folder: pathlib.Path) -> None:
     write(folder, {
-        "helper.py": "", "direct.py": "import helper\n", "behind.py": "def f():\n    from direct import x\n",
-        "package/__init__.py": "", "package/losses.py": "", "package/relative.py": "from . import losses\n",
+        "helper.py": "", "direct.py": "import helper\n",
+        "behind.py": "def f():\n    from direct import x\n",
+        "package/__init__.py": "", "package/losses.py": "",
+        "package/relative.py": "from . import losses\n",
         "package/named.py": "from .losses import a\n", "user.py": "import package.losses as l\n",
-        "dynamic.py": "import importlib\nimportlib.import_module('helper')\n", "stranger.py": "import helpers\n",
-        "other/helper.py": "", "other/own.py": "import helper\n", "speaks.py": "from os import path  # helper\n",
+        "dynamic.py": "import importlib\nimportlib.import_module('helper')\n",
+        "stranger.py": "import helpers\n",
+        "other/helper.py": "", "other/own.py": "import helper\n",
+        "speaks.py": "from os import path  # helper\n",
         "broken.py": "import helper\nx = (\n",
     })  # fmt: skip
     files = sorted(pathlib.Path().rglob("*.py"))
@@ -70,7 +83,9 @@ def test_who_imports_a_file_is_found_by_any_way(folder: pathlib.Path) -> None:
     assert who("user.py") == []
 
 
-def test_a_cut_in_a_helper_is_found_where_it_is_imported(repository: pathlib.Path, run: Run) -> None:
+def test_a_cut_in_a_helper_is_found_where_it_is_imported(
+    repository: pathlib.Path, run: Run
+) -> None:
     write(repository, {"helper.py": CUT})
     assert found(run, "helper.py") == []
     assert found(run, "helper.py", "--importers") == ["helper.py:2:12: GL102"]
@@ -79,7 +94,10 @@ def test_a_cut_in_a_helper_is_found_where_it_is_imported(repository: pathlib.Pat
 
 def test_only_what_is_new_is_told(repository: pathlib.Path, run: Run) -> None:
     assert found(run, "--diff-base", "HEAD") == []
-    write(repository, {"helper.py": "import math\n" + CUT, "old.py": "import math\n" + OLD, "new.py": OLD})
+    write(
+        repository,
+        {"helper.py": "import math\n" + CUT, "old.py": "import math\n" + OLD, "new.py": OLD},
+    )
     assert found(run) == ["helper.py:3:12: GL102", "new.py:3:8: GL101", "old.py:4:8: GL101"]
     assert found(run, "--diff-base", "HEAD") == ["helper.py:3:12: GL102", "new.py:3:8: GL101"]
     assert run("check", "--diff-base", "HEAD", "old.py").code == 0
@@ -87,7 +105,9 @@ def test_only_what_is_new_is_told(repository: pathlib.Path, run: Run) -> None:
     assert found(run, "--diff-base", "HEAD") == ["helper.py:3:12: GL102", "new.py:3:8: GL101"]
 
 
-def test_a_second_finding_of_a_line_that_was_there_is_new(repository: pathlib.Path, run: Run) -> None:
+def test_a_second_finding_of_a_line_that_was_there_is_new(
+    repository: pathlib.Path, run: Run
+) -> None:
     function = "def {}():\n    loss = torch.zeros(3).sum()\n    loss.backward()\n"
     write(repository, {"old.py": "import torch\n" + function.format("a")})
     git("commit", "-a", "-m", "two")
@@ -108,7 +128,10 @@ def test_the_base_is_where_the_branch_began(repository: pathlib.Path, run: Run) 
 
 
 def test_the_settings_are_those_of_now(repository: pathlib.Path, run: Run) -> None:
-    write(repository, {"pyproject.toml": "[tool.gradlint]\nselect = ['GL1']\nmin-severity = 'error'\n"})
+    write(
+        repository,
+        {"pyproject.toml": "[tool.gradlint]\nselect = ['GL1']\nmin-severity = 'error'\n"},
+    )
     assert found(run, "--diff-base", "HEAD") == []
     (repository / "inner").mkdir()
     write(repository, {"inner/pyproject.toml": "[tool.gradlint]\n", "inner/a.py": OLD})
@@ -131,7 +154,11 @@ def test_what_git_does_not_know_is_told(repository: pathlib.Path, run: Run) -> N
     assert run("check", "--diff-base", "HEAD", "--fix").code == 2
 
 
-def test_a_base_takes_a_repository(folder: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_base_takes_a_repository(
+    folder: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent))
     write(folder, {"old.py": OLD})
-    assert f"--diff-base: {folder} is in no git repository" in run("check", "--diff-base", "HEAD").err
+    assert (
+        f"--diff-base: {folder} is in no git repository" in run("check", "--diff-base", "HEAD").err
+    )

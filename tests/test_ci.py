@@ -1,4 +1,6 @@
-"""The files for pre-commit, GitHub and GitLab say what these ask for, and their commands do what they should."""
+"""The files for pre-commit, GitHub and GitLab say what these ask for, and their commands do what
+they should.
+"""
 
 from __future__ import annotations
 
@@ -55,14 +57,23 @@ def loaded(file: pathlib.Path) -> Any:
 
 def valid(kind: str, *arguments: str) -> None:
     """Holds a file against a schema that check-jsonschema brings along."""
-    result = CliRunner().invoke(check_jsonschema, ["--builtin-schema", f"vendor.{kind}", *arguments])
+    result = CliRunner().invoke(
+        check_jsonschema, ["--builtin-schema", f"vendor.{kind}", *arguments]
+    )
     assert result.exit_code == 0, result.output
 
 
-def run(command: Sequence[str], cwd: pathlib.Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRADLINT", "FORCE_COLOR"))}
+def run(
+    command: Sequence[str], cwd: pathlib.Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GRADLINT", "FORCE_COLOR"))
+    }
     return subprocess.run(
-        command, cwd=cwd, env={**kept, **variables}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        command, cwd=cwd, env={**kept, **variables}, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True,
         check=False, timeout=120,
     )  # fmt: skip
 
@@ -73,7 +84,9 @@ def test_the_files_hold_against_the_schemas_of_those_who_read_them() -> None:
 
 
 @pytest.mark.parametrize("kind", ["github-workflows", "gitlab-ci"])
-def test_the_examples_of_the_page_hold_against_the_schemas(tmp_path: pathlib.Path, kind: str) -> None:
+def test_the_examples_of_the_page_hold_against_the_schemas(
+    tmp_path: pathlib.Path, kind: str
+) -> None:
     heading = {"github-workflows": "GitHub", "gitlab-ci": "GitLab"}[kind]
     example = re.search(rf"## {heading}\n```yaml\n(.*?)```", PAGE, re.DOTALL)
     assert example is not None
@@ -82,13 +95,17 @@ def test_the_examples_of_the_page_hold_against_the_schemas(tmp_path: pathlib.Pat
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
-def test_a_workflow_of_ours_holds_against_the_schema_and_asks_for_little(file: pathlib.Path) -> None:
+def test_a_workflow_of_ours_holds_against_the_schema_and_asks_for_little(
+    file: pathlib.Path,
+) -> None:
     valid("github-workflows", str(file))
     workflow = loaded(file)
     assert workflow["permissions"] == {"contents": "read"}
     for job in workflow["jobs"].values():
         for step in job.get("steps", ()):
-            assert "${{" not in step.get("run", "")  # no name of a branch or tag is pasted into a script
+            assert "${{" not in step.get(
+                "run", ""
+            )  # no name of a branch or tag is pasted into a script
 
 
 def test_only_a_tag_is_published() -> None:
@@ -102,7 +119,11 @@ def test_a_release_is_that_of_its_tag_and_told_in_the_changelog() -> None:
     tool = runpy.run_path(str(ROOT / "tools/release.py"))
     assert list(tool["faults"](None)) == []
     assert any("the version" in each for each in tool["faults"]("v99.0.0"))
-    told = re.search(rf"^## {re.escape(gradlint.__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    told = re.search(
+        rf"^## {re.escape(gradlint.__version__)}\b",
+        (ROOT / "CHANGELOG.md").read_text(),
+        re.MULTILINE,
+    )
     assert len(list(tool["faults"](f"v{gradlint.__version__}"))) == (told is None)
     name, program, said = tool["example"]()
     assert name.endswith(".py")
@@ -111,14 +132,20 @@ def test_a_release_is_that_of_its_tag_and_told_in_the_changelog() -> None:
 
 
 def test_a_schema_refuses_what_is_wrong(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "action.yml").write_text(ACTION.read_text().replace("using: composite", "using: magic"))
+    (tmp_path / "action.yml").write_text(
+        ACTION.read_text().replace("using: composite", "using: magic")
+    )
     with pytest.raises(AssertionError, match="magic"):
         valid("github-actions", str(tmp_path / "action.yml"))
 
 
 def test_the_hook_runs_on_what_changed_and_on_who_imports_it(project: pathlib.Path) -> None:
     (hook,) = loaded(HOOKS)
-    assert (hook["id"], hook["language"], hook["types_or"]) == ("gradlint", "python", ["python", "jupyter"])
+    assert (hook["id"], hook["language"], hook["types_or"]) == (
+        "gradlint",
+        "python",
+        ["python", "jupyter"],
+    )
     name, *words = shlex.split(hook["entry"])
     assert name == "gradlint"
     program = f"import sys; from gradlint.cli import main; main({words!r} + sys.argv[1:])"
@@ -142,13 +169,21 @@ def steps() -> dict[str, Any]:
 
 
 def act(project: pathlib.Path, **inputs: str) -> subprocess.CompletedProcess[str]:
-    """Runs the action's own step as GitHub would, with this installation in the place of the one it makes."""
+    """Runs the action's own step as GitHub would, with this installation in the place of the one it
+    makes.
+    """
     step = steps()["Run gradlint"]
-    given = {name: each.get("default", "") for name, each in loaded(ACTION)["inputs"].items()} | inputs
+    given = {
+        name: each.get("default", "") for name, each in loaded(ACTION)["inputs"].items()
+    } | inputs
     variables = {name: _filled(value, given) for name, value in step["env"].items()}
     surroundings = {"RUNNER_TEMP": "/nowhere", "GITHUB_STEP_SUMMARY": ""}
     variables |= {name: inputs.get(name, value) for name, value in surroundings.items()}
-    return run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], project, **variables)
+    return run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        project,
+        **variables,
+    )
 
 
 def _filled(value: str, inputs: dict[str, str]) -> str:
@@ -170,7 +205,9 @@ def test_the_action_annotates_and_fails(project: pathlib.Path) -> None:
 
 def test_the_action_takes_arguments_as_they_are(project: pathlib.Path) -> None:
     (project / "two words $(touch pwned).py").write_text("x = (\n")
-    ran = act(project, paths="two words $(touch pwned).py\nbroken.py", arguments="--select\nGL001\n")
+    ran = act(
+        project, paths="two words $(touch pwned).py\nbroken.py", arguments="--select\nGL001\n"
+    )
     assert [line.partition(",file=")[2].partition(",")[0] for line in ran.stdout.splitlines()] == [
         "broken.py", "two words $(touch pwned).py"
     ]  # fmt: skip
@@ -195,14 +232,26 @@ def commented(project: pathlib.Path, runner: pathlib.Path, before: str) -> str:
     (runner / "gh").write_text(GH)
     (runner / "gh").chmod(0o755)
     step = steps()["Comment"]
-    variables = {"RUNNER_TEMP": str(runner), "GITHUB_REPOSITORY": "a/b", "NUMBER": "7", "GH_TOKEN": "secret"}
+    variables = {
+        "RUNNER_TEMP": str(runner),
+        "GITHUB_REPOSITORY": "a/b",
+        "NUMBER": "7",
+        "GH_TOKEN": "secret",
+    }
     path = f"{runner}{os.pathsep}{os.environ['PATH']}"
-    ran = run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], project, PATH=path, **variables)
+    ran = run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        project,
+        PATH=path,
+        **variables,
+    )
     assert ran.returncode == 0, ran.stderr
     return (project / "called").read_text() if (project / "called").exists() else ""
 
 
-def test_the_action_sums_up_and_comments_once(project: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_the_action_sums_up_and_comments_once(
+    project: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     runner = tmp_path / "runner"
     runner.mkdir()
     assert commented(project, runner, "") == ""  # gradlint did not run
@@ -230,7 +279,10 @@ def test_the_jobs_of_gitlab_report_and_fail(project: pathlib.Path) -> None:
     assert install.endswith('install --quiet "$GRADLINT_PACKAGE"')
     command = f"{shlex.quote(sys.executable)} -P -m gradlint check "
     ours = [line.replace("/tmp/gradlint/bin/gradlint check ", command) for line in (report, check)]
-    variables = job["variables"] | {"GRADLINT_PATHS": "train.py helper.py", "GRADLINT_ARGUMENTS": "--select GL1"}
+    variables = job["variables"] | {
+        "GRADLINT_PATHS": "train.py helper.py",
+        "GRADLINT_ARGUMENTS": "--select GL1",
+    }
     first, second = (run(["bash", "-ec", line], project, **variables) for line in ours)
     assert (first.returncode, second.returncode) == (0, 1)
     (found,) = json.loads((project / "gl-code-quality-report.json").read_text())

@@ -1,7 +1,9 @@
-"""What a rule says of all paths holds where most of them were not run: plain work beside the training takes the steps.
+"""What a rule says of all paths holds where most of them were not run: plain work beside the
+training takes the steps.
 
-Each program trains, by the side of a branch that the default run takes. Small, `check` runs both sides. Heavy, with
-lists of numbers computed in its loop, it runs one of them: then nothing may be said to happen on no path.
+Each program trains, by the side of a branch that the default run takes. Small, `check` runs both
+sides. Heavy, with lists of numbers computed in its loop, it runs one of them: then nothing may be
+said to happen on no path.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from truth import observe
 from gradlint import analysis
 
 WORK = "".join(
-    f"    table_{n} = [[a * {n} + b for a in range(6)] for b in range(6)]\n    total_{n} = sum(map(len, table_{n}))\n"
+    f"    table_{n} = [[a * {n} + b for a in range(6)] for b in range(6)]\n"
+    f"    total_{n} = sum(map(len, table_{n}))\n"
     for n in range(22)
 )
 START = """import argparse
@@ -41,7 +44,9 @@ END = CLEAR + BACK + STEP
 
 
 def _otherwise(statement: str, indent: str = "    ") -> str:
-    return f"{indent}if args.quiet:\n{indent}    print('-')\n{indent}else:\n{indent}    {statement}\n"
+    return (
+        f"{indent}if args.quiet:\n{indent}    print('-')\n{indent}else:\n{indent}    {statement}\n"
+    )
 
 
 PLAIN = START.replace("nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 1))", "Plain()").replace(
@@ -84,10 +89,12 @@ PROGRAMS = {
     + "model.eval()\n" + LOOP + "    out = model(x).mean()\n" + _otherwise("out.backward()") + "    print(out)\n",
     "GL501-cleared": START + BOTH + LOOP + LOSS + _otherwise("optimizer.zero_grad()") + BACK + STEP,
     "GL501-cleared-by-hand": START + BOTH + LOOP + LOSS
-    + _otherwise("[setattr(each, 'grad', None) for group in optimizer.param_groups for each in group['params']]")
+    + _otherwise("[setattr(each, 'grad', None) for group in optimizer.param_groups for each in "
+        "group['params']]")
     + BACK + STEP,
     "GL501-zeroed-in-place": START + BOTH + LOOP + LOSS
-    + _otherwise("[each.grad.zero_() for each in [*model.parameters(), *side.parameters()] if each.grad is not None]")
+    + _otherwise("[each.grad.zero_() for each in [*model.parameters(), *side.parameters()] if each.grad "
+        "is not None]")
     + BACK + STEP,
     "GL502-back-propagated-again": START + BOTH + LOOP + LOSS + BACK
     + "    norm = model[0].weight.grad.norm()\n" + CLEAR + _otherwise("model(x).mean().backward()") + STEP,
@@ -101,7 +108,8 @@ PROGRAMS = {
     + LOSS + CLEAR + BACK + _otherwise("optimizer.step()") + "    schedule.step()\n",
     "GL511-stepped": START + BOTH + LOOP + LOSS + CLEAR + BACK + _otherwise("optimizer.step()"),
     "GL511-under-two-conditions": START + BOTH + LOOP + LOSS + CLEAR + BACK
-    + "    if args.quiet and loss.dim() == 0:\n        print('-')\n    else:\n        optimizer.step()\n",
+    + "    if args.quiet and loss.dim() == 0:\n        print('-')\n    else:\n"
+        "        optimizer.step()\n",
     "GL511-behind-a-way-out": START + BOTH + LOOP + LOSS + CLEAR + BACK
     + "    if args.quiet:\n        continue\n" + STEP,
     "GL511-updated-by-hand": START + BOTH + LOOP + LOSS + CLEAR + BACK
@@ -120,7 +128,8 @@ PROGRAMS = {
     "GL511-a-lambda": START + BOTH + "advance = lambda: optimizer.step()\n"
     + LOOP + LOSS + CLEAR + BACK + _otherwise("advance()"),
     "GL511-a-property": START + BOTH
-    + "class Trainer:\n    @property\n    def advanced(self):\n        optimizer.step()\n        return True\n"
+    + "class Trainer:\n    @property\n    def advanced(self):\n        optimizer.step()\n"
+        "        return True\n"
     + "trainer = Trainer()\n" + LOOP + LOSS + CLEAR + BACK + _otherwise("print(trainer.advanced)"),
     "GL511-a-step-that-goes-back": START + BOTH
     + "class Trainer:\n    def step(self, loss):\n        loss.backward()\ntrainer = Trainer()\n"
@@ -129,9 +138,11 @@ PROGRAMS = {
     + _otherwise("optimizer.add_param_group({'params': model.extra.parameters()})", "") + LOOP
     + "    loss = (model.extra(x) + model[1](model[0](x))).mean()\n" + END,
     "GL513-made-again": START + "model.extra = None\n" + ONE + "model.extra = nn.Linear(6, 1)\n" + ONCE
-    + _otherwise(ONE.strip(), "") + LOOP + "    loss = (model.extra(x) + model[1](model[0](x))).mean()\n" + END,
+    + _otherwise(ONE.strip(),
+        "") + LOOP + "    loss = (model.extra(x) + model[1](model[0](x))).mean()\n" + END,
     "GL514-added": PLAIN + BOTH + ONCE
-    + _otherwise("optimizer.add_param_group({'params': model.rest[0].parameters()})", "") + LOOP + LOSS + END,
+    + _otherwise("optimizer.add_param_group({'params': model.rest[0].parameters()})",
+        "") + LOOP + LOSS + END,
 }  # fmt: skip
 PASSED_IN = """import torch
 
@@ -144,7 +155,8 @@ WORK        loss = model(x).mean()
         scaler.scale(loss).backward()
 """
 WITH_SCALER = {  # which is disabled where `quiet` is true, for all that is known
-    "GL403-unscaled": PASSED_IN + _otherwise("scaler.unscale_(optimizer)", "        ").replace("args.", "")
+    "GL403-unscaled": PASSED_IN + _otherwise("scaler.unscale_(optimizer)",
+        "        ").replace("args.", "")
     + "        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
     + "        scaler.step(optimizer)\n        scaler.update()\n",
     "GL404-stepped": PASSED_IN + "        if quiet:\n            optimizer.step()\n        else:\n"
@@ -158,7 +170,9 @@ def _said(program: str, folder: pathlib.Path, work: str) -> list[tuple[str, str]
     path = folder / "train.py"
     path.write_text(program.replace("WORK", work))
     found = analysis.analyze([path], select=lambda code: True).findings
-    return [(finding.code, finding.message) for finding in found if finding.severity.label != "note"]
+    return [
+        (finding.code, finding.message) for finding in found if finding.severity.label != "note"
+    ]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -178,9 +192,20 @@ def test_a_function_is_silent_that_does_right_where_the_scaler_is_on(
 
 @pytest.mark.parametrize("call", ["advance(optimizer)", "trainer.advance()", "trainer.advance(x)"])
 @pytest.mark.parametrize("work", ["", WORK], ids=["small", "heavy"])
-def test_what_is_out_of_view_may_do_anything_to_what_it_is_given(call: str, work: str, tmp_path: pathlib.Path) -> None:
+def test_what_is_out_of_view_may_do_anything_to_what_it_is_given(
+    call: str, work: str, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "train.py"
-    text = START + BOTH + "from other import advance, trainer\n" + LOOP + LOSS + CLEAR + BACK + _otherwise(call)
+    text = (
+        START
+        + BOTH
+        + "from other import advance, trainer\n"
+        + LOOP
+        + LOSS
+        + CLEAR
+        + BACK
+        + _otherwise(call)
+    )
     path.write_text(text.replace("WORK", work))
     assert [
         each.code

@@ -26,7 +26,9 @@ def test_a_clean_folder_exits_with_0(folder: pathlib.Path, run: Run) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "Nothing found in 1 file.\n", "")
 
 
-def test_a_finding_exits_with_1_and_the_other_files_are_checked(folder: pathlib.Path, run: Run) -> None:
+def test_a_finding_exits_with_1_and_the_other_files_are_checked(
+    folder: pathlib.Path, run: Run
+) -> None:
     (folder / "a.py").write_text(BROKEN)
     (folder / "b.py").write_text("def g(:\n")
     ran = run("check", ".", "--output-format", "concise")
@@ -47,7 +49,9 @@ def test_a_file_that_cannot_be_read_is_a_finding(folder: pathlib.Path, run: Run)
 
 def test_a_link_that_leads_nowhere_is_no_file_of_a_folder(folder: pathlib.Path, run: Run) -> None:
     (folder / "train.py").write_text("x = 1\n")
-    (folder / ".#train.py").symlink_to("me@host.123:99")  # how Emacs marks a file with unsaved changes
+    (folder / ".#train.py").symlink_to(
+        "me@host.123:99"
+    )  # how Emacs marks a file with unsaved changes
     ran = run("check", ".")
     assert (ran.code, ran.out) == (0, "Nothing found in 1 file.\n")
 
@@ -80,13 +84,22 @@ def test_gradlint_alone_prints_its_help(run: Run) -> None:
         (("help",), "no such command 'help'; `gradlint --help` is meant"),
         (("explain", "GL101"), "no such command 'explain'; `gradlint rule` is meant"),
         (("check", "--selct", "GL0"), "no such option '--selct'; did you mean '--select'?"),
-        (("check", "--select", "GL0001"), "--select: no rule has the code 'GL0001'; did you mean 'GL001'?"),
+        (
+            ("check", "--select", "GL0001"),
+            "--select: no rule has the code 'GL0001'; did you mean 'GL001'?",
+        ),
         (("check", "--output-format", "jsom"), "did you mean 'json'?"),
-        (("check", "--fail-on", "warn"), "--fail-on: must be one of note, warning, error, never, not 'warn'"),
+        (
+            ("check", "--fail-on", "warn"),
+            "--fail-on: must be one of note, warning, error, never, not 'warn'",
+        ),
         (("check", "--jobs", "0"), "--jobs"),
         (("check", "trian.py"), "trian.py: no such file or folder; did you mean 'train.py'?"),
         (("check", "empty"), "nothing to check: no Python file under empty"),
-        (("check", "--output-file", "no/such/folder"), "--output-file: no/such/folder cannot be written"),
+        (
+            ("check", "--output-file", "no/such/folder"),
+            "--output-file: no/such/folder cannot be written",
+        ),
         (("rule", "GL0001"), "no rule has the code or name 'GL0001'; did you mean 'GL001'?"),
     ],
 )
@@ -108,18 +121,27 @@ def test_a_bad_setting_exits_with_2(folder: pathlib.Path, run: Run) -> None:
     (folder / "a.py").write_text("")
     ran = run("check")
     assert ran.code == 2
-    assert ran.err == "gradlint: pyproject.toml: [tool.gradlint] has no setting 'selct'; did you mean 'select'?\n"
+    assert (
+        ran.err == "gradlint: pyproject.toml: [tool.gradlint] has no setting 'selct'; did you mean "
+        "'select'?\n"
+    )
 
 
-def test_standard_input_is_checked_under_the_name_it_is_given(folder: pathlib.Path, run: Run) -> None:
-    ran = run("check", "-", "--stdin-filename", "src/train.py", "--output-format", "concise", stdin=BROKEN)
+def test_standard_input_is_checked_under_the_name_it_is_given(
+    folder: pathlib.Path, run: Run
+) -> None:
+    ran = run(
+        "check", "-", "--stdin-filename", "src/train.py", "--output-format", "concise", stdin=BROKEN
+    )
     assert ran.code == 1
     assert ran.out.startswith("src/train.py:1:7: error[GL001]")
     assert run("check", "-", stdin="x = 1\n").code == 0
 
 
 def test_standard_input_obeys_the_settings_of_its_name(folder: pathlib.Path, run: Run) -> None:
-    (folder / "pyproject.toml").write_text("[tool.gradlint.per-file-ignores]\n'tests/' = ['GL001']\n")
+    (folder / "pyproject.toml").write_text(
+        "[tool.gradlint.per-file-ignores]\n'tests/' = ['GL001']\n"
+    )
     assert run("check", "-", "--stdin-filename", "tests/test_a.py", stdin=BROKEN).code == 0
     assert run("check", "-", "--stdin-filename", "src/a.py", stdin=BROKEN).code == 1
 
@@ -131,7 +153,9 @@ def test_suppressions_are_heard(folder: pathlib.Path, run: Run) -> None:
     assert "warning[GL002]" in run("check").out
 
 
-def test_what_is_found_from_a_file_that_is_not_checked_is_not_called_unused(folder: pathlib.Path, run: Run) -> None:
+def test_what_is_found_from_a_file_that_is_not_checked_is_not_called_unused(
+    folder: pathlib.Path, run: Run
+) -> None:
     package = folder / "net"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -139,7 +163,8 @@ def test_what_is_found_from_a_file_that_is_not_checked_is_not_called_unused(fold
         "def far(x, y):\n    return (x.detach() - y).mean()  # gradlint: ignore[GL102] why\n"
     )
     script = (
-        "import torch\nfrom net.losses import far\nm = torch.nn.Linear(2, 1)\nfar(m(torch.ones(2)), 1).backward()\n"
+        "import torch\nfrom net.losses import far\nm = torch.nn.Linear(2, 1)\n"
+        "far(m(torch.ones(2)), 1).backward()\n"
     )
     (folder / "train.py").write_text(script)
     assert run("check").code == 0
@@ -147,13 +172,18 @@ def test_what_is_found_from_a_file_that_is_not_checked_is_not_called_unused(fold
     (folder / "train.py").write_text(script.replace("net.losses", "net.others"))
     assert "warning[GL002]" in run("check", "net/losses.py").out
     (folder / "train.py").write_text(script)
-    (package / "losses.py").write_text("def far(x, y):\n    return (x - y).mean()  # gradlint: ignore[GL102] why\n")
+    (package / "losses.py").write_text(
+        "def far(x, y):\n    return (x - y).mean()  # gradlint: ignore[GL102] why\n"
+    )
     assert "warning[GL002]" in run("check").out
 
 
 def test_rules_can_be_chosen(folder: pathlib.Path, run: Run) -> None:
     (folder / "a.py").write_text("x = 1  # gradlint: ignore[GL001] # noqa: GL998\n")
-    assert [each["code"] for each in json.loads(run("check", "--output-format", "json").out)] == ["GL002", "GL003"]
+    assert [each["code"] for each in json.loads(run("check", "--output-format", "json").out)] == [
+        "GL002",
+        "GL003",
+    ]
     only = run("check", "--select", "GL003,GL001", "--output-format", "json")
     assert [each["code"] for each in json.loads(only.out)] == ["GL003"]
     assert json.loads(run("check", "--ignore", "GL00", "--output-format", "json").out) == []
@@ -188,7 +218,10 @@ import torch
 def train(model, optimizer, batch, flags):
     loss = model(batch).mean()
 """
-    + "".join(f"    if flags.with_{number}:\n        loss = loss + {number} * loss\n" for number in range(60))
+    + "".join(
+        f"    if flags.with_{number}:\n        loss = loss + {number} * loss\n"
+        for number in range(60)
+    )
     + """\
     optimizer.zero_grad()
     loss.backward()
@@ -203,8 +236,10 @@ def test_paths_that_the_budget_leaves_out_are_a_gap(folder: pathlib.Path, run: R
 
 
 @pytest.mark.parametrize("options", [
-    ["--unsafe-fixes"], ["--fix", "--write-baseline", "b.json"], ["--write-baseline", "b.json", "--add-ignore", "why"],
-    ["--diff", "--gaps"], ["--statistics", "--output-format", "sarif"], ["--fix", "--add-ignore", "why"],
+    ["--unsafe-fixes"], ["--fix", "--write-baseline", "b.json"],
+    ["--write-baseline", "b.json", "--add-ignore", "why"],
+    ["--diff", "--gaps"], ["--statistics", "--output-format", "sarif"],
+    ["--fix", "--add-ignore", "why"],
 ])  # fmt: skip
 def test_options_that_would_do_nothing_beside_others_are_refused(
     folder: pathlib.Path, run: Run, options: list[str]
@@ -215,7 +250,10 @@ def test_options_that_would_do_nothing_beside_others_are_refused(
     assert not (folder / "b.json").exists()
 
 
-PART = "from torch import nn\nclass Block(nn.Module):\n    def forward(self, x):\n        y = x.exp()\n        "
+PART = (
+    "from torch import nn\nclass Block(nn.Module):\n    def forward(self, x):\n"
+    "        y = x.exp()\n        "
+)
 
 
 def test_parts_are_left_out_by_an_option_or_by_settings(folder: pathlib.Path, run: Run) -> None:
@@ -262,7 +300,11 @@ def test_all_rules_are_listed(run: Run) -> None:
     [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
 )
 def test_colours_are_for_terminals(
-    folder: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], colored: bool
+    folder: pathlib.Path,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    colored: bool,
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -271,7 +313,9 @@ def test_colours_are_for_terminals(
 
 
 def test_the_command_and_the_module_say_the_version() -> None:
-    ran = subprocess.run([sys.executable, "-m", "gradlint", "--version"], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-m", "gradlint", "--version"], capture_output=True, text=True, check=True
+    )
     assert ran.stdout == f"gradlint {__version__}\n"
 
 
@@ -279,7 +323,9 @@ def test_a_reader_who_leaves_early_sees_no_traceback(folder: pathlib.Path) -> No
     for number in range(300):
         (folder / f"broken_{number}.py").write_text(BROKEN)
     script = f"{sys.executable} -m gradlint check | head -n 1"
-    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env={**os.environ}, check=True)
+    ran = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, env={**os.environ}, check=True
+    )
     assert ran.stderr == ""
 
 
@@ -298,7 +344,9 @@ optimizer.step()
 CUTS = "def loss_of(output):\n    return output.detach().mean()\n"
 
 
-def test_a_finding_in_an_imported_file_is_reported_where_it_is(folder: pathlib.Path, run: Run) -> None:
+def test_a_finding_in_an_imported_file_is_reported_where_it_is(
+    folder: pathlib.Path, run: Run
+) -> None:
     (folder / "train.py").write_text(NO_ROUTE)
     (folder / "losses.py").write_text(CUTS)
     ran = run("check", "--output-format", "concise")
@@ -307,9 +355,13 @@ def test_a_finding_in_an_imported_file_is_reported_where_it_is(folder: pathlib.P
     assert "error[GL102]" in ran.out
 
 
-def test_a_finding_in_an_imported_file_obeys_the_comments_there(folder: pathlib.Path, run: Run) -> None:
+def test_a_finding_in_an_imported_file_obeys_the_comments_there(
+    folder: pathlib.Path, run: Run
+) -> None:
     (folder / "train.py").write_text(NO_ROUTE)
-    (folder / "losses.py").write_text(CUTS.replace("mean()", "mean()  # gradlint: ignore[GL102] frozen on purpose"))
+    (folder / "losses.py").write_text(
+        CUTS.replace("mean()", "mean()  # gradlint: ignore[GL102] frozen on purpose")
+    )
     assert run("check").code == 0
 
 

@@ -11,8 +11,13 @@ from commandline import Run
 from gradlint.codemods import fixes
 from gradlint.rule import rules
 
-HEAD = "import torch\n\nmodel = torch.nn.Linear(2, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-DETACHED = HEAD + "loss = model(torch.ones(4, 2)).detach().mean()\nloss.backward()\noptimizer.step()\n"
+HEAD = (
+    "import torch\n\nmodel = torch.nn.Linear(2, 1)\n"
+    "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+)
+DETACHED = (
+    HEAD + "loss = model(torch.ones(4, 2)).detach().mean()\nloss.backward()\noptimizer.step()\n"
+)
 MENDED = DETACHED.replace(".detach()", "")
 SCALER = HEAD + "scaler = torch.cuda.amp.GradScaler()\n"
 
@@ -31,7 +36,10 @@ def test_only_the_fix_of_the_rule_is_run(folder: pathlib.Path, run: Run, name: s
     ran = run("codemod", name, "--unsafe-fixes", "--jobs", "1", ".")
     assert (folder / "a.py").read_text() == MENDED
     assert (folder / "amp.py").read_text() == SCALER
-    assert (ran.code, ran.err.splitlines()) == (0, ["GL102 on 3 files:", " - mended 2 findings in 2 files"])
+    assert (ran.code, ran.err.splitlines()) == (
+        0,
+        ["GL102 on 3 files:", " - mended 2 findings in 2 files"],
+    )
 
 
 def test_what_is_left_is_counted(folder: pathlib.Path, run: Run) -> None:
@@ -57,11 +65,16 @@ def test_a_diff_changes_nothing(folder: pathlib.Path, run: Run) -> None:
     ("arguments", "message"),
     [
         (("GL1022", "."), "no rule has the code or name 'GL1022'; did you mean 'GL102'?"),
-        (("GL109", "."), "GL109 (partial-detach) has no fix: `gradlint rule GL109` says what to do"),
+        (
+            ("GL109", "."),
+            "GL109 (partial-detach) has no fix: `gradlint rule GL109` says what to do",
+        ),
         (("GL102",), "Missing argument 'PATH...'"),
     ],
 )
-def test_what_cannot_be_run_is_said(folder: pathlib.Path, run: Run, arguments: tuple[str, ...], message: str) -> None:
+def test_what_cannot_be_run_is_said(
+    folder: pathlib.Path, run: Run, arguments: tuple[str, ...], message: str
+) -> None:
     ran = run("codemod", *arguments)
     assert ran.code == 2
     assert message in ran.err
@@ -83,4 +96,7 @@ def test_libcst_runs_our_fixes(folder: pathlib.Path) -> None:
 def test_libcst_lists_our_fixes(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / ".libcst.codemod.yaml").write_text('modules:\n- "gradlint.codemods"\n')
     assert libcst.tool.main("libcst.tool", ["list"]) == 0
-    assert "fixes.GL102 - Every route from the parameters to the loss is cut" in capsys.readouterr().out
+    assert (
+        "fixes.GL102 - Every route from the parameters to the loss is cut"
+        in capsys.readouterr().out
+    )

@@ -24,7 +24,10 @@ from helper import loss_of
 
 loss_of(torch.nn.Linear(2, 1)(torch.randn(3, 2))).backward()
 """
-WHOLE, CUT = "def loss_of(y):\n    return y.mean()\n", "def loss_of(y):\n    return y.detach().mean()\n"
+WHOLE, CUT = (
+    "def loss_of(y):\n    return y.mean()\n",
+    "def loss_of(y):\n    return y.detach().mean()\n",
+)
 
 
 @pytest.fixture
@@ -40,9 +43,12 @@ def test_the_files_that_would_be_checked_are_listed(folder: pathlib.Path, run: R
     assert (ran.code, ran.out, ran.err) == (0, "train.py\n", "")
 
 
-def test_notes_of_what_autograd_handles_are_shown_where_they_are_selected(folder: pathlib.Path, run: Run) -> None:
+def test_notes_of_what_autograd_handles_are_shown_where_they_are_selected(
+    folder: pathlib.Path, run: Run
+) -> None:
     (folder / "train.py").write_text(
-        "import torch\n\ny = torch.nn.Linear(2, 1)(torch.randn(3, 2))\ny += 1\ny.mean().backward()\n"
+        "import torch\n\ny = torch.nn.Linear(2, 1)(torch.randn(3, 2))\ny += 1\n"
+        "y.mean().backward()\n"
     )
     assert "GL205" not in run("check", "train.py").out
     assert "GL205" in run("check", "train.py", "--select", "ALL").out
@@ -54,8 +60,10 @@ def test_notes_of_what_autograd_handles_are_shown_where_they_are_selected(folder
 
 def test_the_settings_that_are_shown_bring_themselves_about(folder: pathlib.Path, run: Run) -> None:
     (folder / "pyproject.toml").write_text(
-        "[tool.gradlint]\nselect = ['GL1']\nignore = ['GL109']\nfail-on = 'never'\nbaseline = 'base.json'\n"
-        "extend-exclude = ['a\"b']\nper-file-ignores = {'tests/' = ['GL106']}\nrequired-version = '>=0.1'\n"
+        "[tool.gradlint]\nselect = ['GL1']\nignore = ['GL109']\nfail-on = 'never'\n"
+        "baseline = 'base.json'\n"
+        "extend-exclude = ['a\"b']\nper-file-ignores = {'tests/' = ['GL106']}\n"
+        "required-version = '>=0.1'\n"
     )
     said = run("check", "--show-settings", "train.py").out
     assert "GL109" not in said
@@ -64,7 +72,11 @@ def test_the_settings_that_are_shown_bring_themselves_about(folder: pathlib.Path
     (folder / "pyproject.toml").write_text(said)
     after = config.settings_finder(lambda each: each)(folder)
     assert config.shown(after) == config.shown(before)
-    assert (after.exclude, after.baseline, after.fail_on) == (before.exclude, before.baseline, before.fail_on)
+    assert (after.exclude, after.baseline, after.fail_on) == (
+        before.exclude,
+        before.baseline,
+        before.fail_on,
+    )
 
 
 def test_a_setting_of_the_command_line_outweighs_the_file_and_options_outweigh_it(
@@ -74,7 +86,10 @@ def test_a_setting_of_the_command_line_outweighs_the_file_and_options_outweigh_i
     assert run("check").code == 0
     assert run("check", "--config", "fail-on=error").code == 1
     assert run("check", "--config", "fail-on = 'error'", "--fail-on", "never").code == 0
-    assert run("check", "--config", 'ignore=["GL102"]').out == "Nothing found in 2 files (1 training step).\n"
+    assert (
+        run("check", "--config", 'ignore=["GL102"]').out
+        == "Nothing found in 2 files (1 training step).\n"
+    )
     assert run("check", "--isolated").code == 1
 
 
@@ -84,11 +99,15 @@ def test_a_setting_of_the_command_line_outweighs_the_file_and_options_outweigh_i
         ("fail-on", "gradlint: --config: must be KEY=VALUE, not 'fail-on'\n"),
         ("fial-on=error", "gradlint: --config has no setting 'fial-on'; did you mean 'fail-on'?\n"),
         ("select=GL1", "gradlint: --config select: must be a list of strings, not 'GL1'\n"),
-        ("required-version=<0.1", "gradlint: --config required-version: this is gradlint 0.1.0, and '<0.1' is asked"),
-        ("required-version=new", "gradlint: --config required-version: must say versions as requirements do"),
+        ("required-version=<0.1",
+            "gradlint: --config required-version: this is gradlint 0.1.0, and '<0.1' is asked"),
+        ("required-version=new",
+            "gradlint: --config required-version: must say versions as requirements do"),
     ],
 )  # fmt: skip
-def test_a_bad_setting_of_the_command_line_is_told(folder: pathlib.Path, run: Run, word: str, complaint: str) -> None:
+def test_a_bad_setting_of_the_command_line_is_told(
+    folder: pathlib.Path, run: Run, word: str, complaint: str
+) -> None:
     ran = run("check", "--config", word)
     assert ran.code == 2
     assert ran.err.startswith(complaint)
@@ -99,7 +118,8 @@ def test_a_project_can_ask_for_a_version(folder: pathlib.Path, run: Run) -> None
     ran = run("check")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
-        "gradlint: pyproject.toml: [tool.gradlint] required-version: this is gradlint 0.1.0, and '>=99' is asked for\n"
+        "gradlint: pyproject.toml: [tool.gradlint] required-version: this is gradlint 0.1.0, "
+        "and '>=99' is asked for\n"
     )
     (folder / "pyproject.toml").write_text("[tool.gradlint]\nrequired-version = '0.1.0'\n")
     assert run("check").code == 1
@@ -116,16 +136,23 @@ def test_who_wants_quiet_gets_findings_and_nothing_else(folder: pathlib.Path, ru
     assert run("check", "--fix", "--quiet").err == ""
 
 
-def test_colours_can_be_asked_for(folder: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_can_be_asked_for(
+    folder: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "\x1b[" in run("check", "--color", "always").out
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[" not in run("check", "--color", "never").out
 
 
-def test_a_folder_whose_files_are_all_left_out_is_no_mistake(folder: pathlib.Path, run: Run) -> None:
+def test_a_folder_whose_files_are_all_left_out_is_no_mistake(
+    folder: pathlib.Path, run: Run
+) -> None:
     ran = run("check", ".", "--exclude", "*.py")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "gradlint: nothing to check: no Python file under . (2 left out by settings or .gitignore)\n"
+    assert (
+        ran.err == "gradlint: nothing to check: no Python file under . (2 left out by settings or "
+        ".gitignore)\n"
+    )
 
 
 def test_a_report_says_what_was_run(folder: pathlib.Path, run: Run) -> None:
@@ -153,7 +180,9 @@ def test_values_of_options_are_completed() -> None:
     assert completed("check", "--output-format", "js") == ["json", "jsonl"]
     assert completed("check", "--fail-on", "n") == ["note", "never"]
     assert completed("check", "--min-severity", "n") == ["note"]
-    assert completed("check", "--select", "gl101,GL10") == [f"gl101,GL10{number}" for number in range(1, 10)]
+    assert completed("check", "--select", "gl101,GL10") == [
+        f"gl101,GL10{number}" for number in range(1, 10)
+    ]
     assert completed("check", "--color", "a") == ["auto", "always"]
     assert completed("rule", "detached") == ["detached-loss"]
     assert completed("trace", "--select", "GL60") == ["GL601", "GL602"]
@@ -177,13 +206,22 @@ def test_bash_completes_a_format(run: Run, tmp_path: pathlib.Path) -> None:
         f"{script}\nCOMP_WORDS=(gradlint check --output-format sa) COMP_CWORD=3\n"
         '_gradlint_completion gradlint sa --output-format; echo "${COMPREPLY[@]}"\n'
     )
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, env=environment, check=False)
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    ran = subprocess.run(
+        ["bash", "-c", asked], capture_output=True, text=True, env=environment, check=False
+    )
     assert ran.stdout == "sarif\n", ran.stderr
 
 
 def test_a_watch_checks_again_what_a_change_touches(
-    folder: pathlib.Path, capsys: pytest.CaptureFixture[str], run: Run, monkeypatch: pytest.MonkeyPatch
+    folder: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (folder / "helper.py").write_text(WHOLE)
     ignoring = "[tool.gradlint]\nignore = ['GL102']\n"

@@ -1,4 +1,6 @@
-"""Programs in a newer Python than the one that runs gradlint: libcst reads them, and its tree is Python's own."""
+"""Programs in a newer Python than the one that runs gradlint: libcst reads them, and its tree is
+Python's own.
+"""
 
 from __future__ import annotations
 
@@ -33,26 +35,35 @@ NEWER = {
 }
 ODD = {
     "parentheses": "((a)).b((c))[((d))] = (((e, f),), (g), ()) = (yield), ((h))\n(i)\n",
-    "tuples": "a = 1,\nb = 1, 2 ,\nfor c, in d, e: pass\nx[1, 2:3 , ::4, ...,]\nx[ : ]\nx[*a]\nreturn_ = *a, b\n",
+    "tuples": "a = 1,\nb = 1, 2 ,\nfor c, in d, e: pass\nx[1, 2:3 , ::4, ...,]\nx[ : ]\nx[*a]\n"
+    "return_ = *a, b\n",
     "semicolons": "if a: b; c ;\nclass D: e; f\ntry: g;\nfinally: h ; \n",
     "generators": "f  ( a for a in b )\nf((a for a in b))\n(f # c\n(a for a in b if c if d for e in f))\n",
     "strings": "u'a' 'b'\nb'a' b'\\x00'\n'a' f'{b}' 'c' rf'\\d{e}\\{f}'\nf''\n"
     "f'\\{a}{{}} \\N{EM DASH} {b!r:>{c}.{d}}{e = !s}{f=}'\n"
     "f'''a\"{b}\nc'''\n",
     "characters": "é = 'ü', f'{é}', ｘ\nclass ñ(é, ü=1): pass\n",
-    "parameters": "def f(a, /, b: int = 1, *c: str, d, e=2, **f: (3)) -> (None): pass\nlambda *, a=1, **b: (a)\n",
+    "parameters": "def f(a, /, b: int = 1, *c: str, d, e=2, **f: (3)) -> (None): pass\n"
+    "lambda *, a=1, **b: (a)\n",
     "calls": "f(*a, b, c=1, **d)\nclass A(*b, metaclass=c, **d): pass\n",
     "decorators": "@(a)\n@b.c(1)\n# between\nasync def f(): await (g); return\n",
-    "chains": "a and b and (c and d) and e or f or g\na < b <= c is not d not in e\n-a ** -b\nnot (not c)\n",
-    "clauses": "if a:\n  b\nelif c: d\nelse:\n  e\nwhile a: break\nelse: continue_\nfor a in b: continue\nelse: c;\n",
-    "handlers": "try: a\nexcept: b\ntry: a\nexcept (b): c\nelse: d\nfinally: e\ntry: a\nexcept* b as c: d\n",
+    "chains": "a and b and (c and d) and e or f or g\na < b <= c is not d not in e\n-a ** -b\n"
+    "not (not c)\n",
+    "clauses": "if a:\n  b\nelif c: d\nelse:\n  e\nwhile a: break\nelse: continue_\n"
+    "for a in b: continue\nelse: c;\n",
+    "handlers": "try: a\nexcept: b\ntry: a\nexcept (b): c\nelse: d\nfinally: e\ntry: a\n"
+    "except* b as c: d\n",
     "contexts": "with (a, b): pass\nwith (a, b) as c: pass\nwith (a as b, c,): pass\n"
     "async def f():\n  async with a: pass\n",
     "imports": "import a.b as c , d\nfrom . import (e as f,)\nfrom ...g.h import *\nfrom .. import i;\n",
-    "statements": "del (a), b[0]\ndel (a, b)\ndel c,\nassert a , b\nraise a from (b)\nraise\nx: int\nx.y: (int) = 1\n",
-    "scopes": "def f():\n  global a , b\n  def g():\n    nonlocal c\n    yield from (c)\n    return (yield)\n",
-    "patterns": "match a, b:\n  case (1): pass\n  case [b, *_] | (c, d) | e.f: pass\n  case {'a': 1, **r} if s: pass\n"
-    "  case G(h, i=j) as k: pass\n  case -1 + 2j | None | 'a' 'b': pass\n  case l, * m , : pass\n  case _: pass;\n",
+    "statements": "del (a), b[0]\ndel (a, b)\ndel c,\nassert a , b\nraise a from (b)\nraise\nx: int\n"
+    "x.y: (int) = 1\n",
+    "scopes": "def f():\n  global a , b\n  def g():\n    nonlocal c\n    yield from (c)\n"
+    "    return (yield)\n",
+    "patterns": "match a, b:\n  case (1): pass\n  case [b, *_] | (c, d) | e.f: pass\n"
+    "  case {'a': 1, **r} if s: pass\n"
+    "  case G(h, i=j) as k: pass\n  case -1 + 2j | None | 'a' 'b': pass\n"
+    "  case l, * m , : pass\n  case _: pass;\n",
     "white space": "if a:\n\tb \\\n\t  . c\n\x0c\nd\n# end",
     "line ends": "a = '''b\r\nc'''\r\nif d:\r\n    e = f'''g\r\n{h}'''\r\n",
     "nothing": "",
@@ -60,7 +71,10 @@ ODD = {
 
 
 def codes(run: Run, path: pathlib.Path) -> list[str]:
-    return [each["code"] for each in json.loads(run("check", "--no-cache", "--output-format", "json", str(path)).out)]
+    return [
+        each["code"]
+        for each in json.loads(run("check", "--no-cache", "--output-format", "json", str(path)).out)
+    ]
 
 
 # the tree
@@ -83,7 +97,9 @@ def test_the_tree_of_newer_syntax_is_that_of_a_newer_python(text: str) -> None:
         assert difference(text, tree) == ""
 
 
-@pytest.mark.parametrize(("text", "wanted"), [*zip(TEXTS, WRITTEN.read_text("utf-8").splitlines(), strict=True)])
+@pytest.mark.parametrize(
+    ("text", "wanted"), [*zip(TEXTS, WRITTEN.read_text("utf-8").splitlines(), strict=True)]
+)
 def test_the_tree_of_newer_syntax_is_that_of_python_3_15(text: str, wanted: str) -> None:
     assert written(concrete.parse(text)) == wanted
 
@@ -94,7 +110,9 @@ def test_both_readers_give_the_same_tree_of_files_of_the_standard_library() -> N
     libcst does not read all of them: `(name): bool = True`.
     """
     files = pathlib.Path(sysconfig.get_path("stdlib")).rglob("*.py")
-    small = [path for path in files if "site-packages" not in path.parts and path.stat().st_size < 12_000]
+    small = [
+        path for path in files if "site-packages" not in path.parts and path.stat().st_size < 12_000
+    ]
     found, unread = {}, []
     for path, text, tree in trees(drawn(small, 40)):
         try:
@@ -109,7 +127,9 @@ def test_both_readers_give_the_same_tree_of_files_of_the_standard_library() -> N
 
 
 @pytest.mark.parametrize("body", NEWER.values(), ids=NEWER)
-def test_a_program_in_a_newer_python_is_checked(body: str, tmp_path: pathlib.Path, run: Run) -> None:
+def test_a_program_in_a_newer_python_is_checked(
+    body: str, tmp_path: pathlib.Path, run: Run
+) -> None:
     path = tmp_path / "train.py"
     path.write_text(body + DETACHED)
     (found,) = json.loads(run("check", "--no-cache", "--output-format", "json", str(path)).out)
@@ -117,8 +137,12 @@ def test_a_program_in_a_newer_python_is_checked(body: str, tmp_path: pathlib.Pat
     assert (found["code"], found["location"]) == ("GL102", {"row": len(lines) - 2, "column": 8})
 
 
-@pytest.mark.parametrize("body", ["xs = [x async for x in g()]\n", "try:\n    pass\nexcept* ValueError:\n    pass\n"])
-def test_a_program_in_the_syntax_of_the_oldest_python_is_checked(body: str, tmp_path: pathlib.Path, run: Run) -> None:
+@pytest.mark.parametrize(
+    "body", ["xs = [x async for x in g()]\n", "try:\n    pass\nexcept* ValueError:\n    pass\n"]
+)
+def test_a_program_in_the_syntax_of_the_oldest_python_is_checked(
+    body: str, tmp_path: pathlib.Path, run: Run
+) -> None:
     path = tmp_path / "train.py"
     path.write_text(DETACHED + (f"async def f():\n    {body}" if "async" in body else body))
     assert codes(run, path) == ["GL102"]
@@ -143,9 +167,13 @@ def test_what_newer_syntax_means_is_followed(tmp_path: pathlib.Path, run: Run) -
 
 
 def test_comments_suppress_in_newer_syntax(tmp_path: pathlib.Path, run: Run) -> None:
-    head = 'mark = {"#": 1}\nprint(f"{mark["#"]} # gradlint: ignore[GL101]")\nprint(t"{mark["#"]}")\n'
+    head = (
+        'mark = {"#": 1}\nprint(f"{mark["#"]} # gradlint: ignore[GL101]")\nprint(t"{mark["#"]}")\n'
+    )
     path = tmp_path / "train.py"
-    path.write_text(head + DETACHED.replace("sum()\n", "sum()  # gradlint: ignore[GL102] on purpose\n"))
+    path.write_text(
+        head + DETACHED.replace("sum()\n", "sum()  # gradlint: ignore[GL102] on purpose\n")
+    )
     assert codes(run, path) == []
 
 
@@ -178,8 +206,13 @@ def test_a_program_in_a_newer_python_takes_suppressions(tmp_path: pathlib.Path, 
     assert "sum()  # gradlint: ignore[GL102] on purpose\n" in path.read_text()
 
 
-def test_cells_of_a_notebook_in_a_newer_python_are_checked(tmp_path: pathlib.Path, run: Run) -> None:
-    cells = ['%matplotlib inline\nx = f"{"a"}"\n!ls\ny = """\n%time\n"""\n', DETACHED + "type T = int"]
+def test_cells_of_a_notebook_in_a_newer_python_are_checked(
+    tmp_path: pathlib.Path, run: Run
+) -> None:
+    cells = [
+        '%matplotlib inline\nx = f"{"a"}"\n!ls\ny = """\n%time\n"""\n',
+        DETACHED + "type T = int",
+    ]
     notebook = {"nbformat": 4, "cells": [{"cell_type": "code", "source": cell} for cell in cells]}
     path = tmp_path / "nb.ipynb"
     path.write_text(json.dumps(notebook))
@@ -199,22 +232,33 @@ def fault(text: str) -> SyntaxFault:
     return found
 
 
-def test_a_fault_behind_newer_syntax_is_reported_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = fault("type T = int\nlazy import json\n\n\nclass A:\n    def f(self):\n        return 1 +\n\nx = 1\n")
+def test_a_fault_behind_newer_syntax_is_reported_where_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = fault(
+        "type T = int\nlazy import json\n\n\nclass A:\n    def f(self):\n        return 1 +\n"
+        "\nx = 1\n"
+    )
     assert (found.at.line, found.at.column, found.message) == (7, 9, "invalid syntax")
     assert "; the file is for a newer one: a lazy import (Python 3.15)" in found.help
 
 
 def test_a_fault_says_which_python_gradlint_runs_on() -> None:
-    assert fault("x = 5 5\n").help == f"gradlint runs on Python {sys.version_info[0]}.{sys.version_info[1]}"
+    assert (
+        fault("x = 5 5\n").help
+        == f"gradlint runs on Python {sys.version_info[0]}.{sys.version_info[1]}"
+    )
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "print 'x'\n", "x = (1,\n", "f() = 1\n", "def f(a=1, b): pass\n", "f(a=1, b)\n", "x = 'abc\n", "x = $\n",
-        "if x:\n  a\n b\n", "x = '\\N{no such}'\n", "b'é'\n", "'a' b'b'\n", "a <> b\n", "x = 0777\n", "f'{}'\n",
-        "raise E, 'x'\n", "type T = int\n1 = 2\n", "type T = '\\N{no such}'\n", "type T = " + "9" * 5000 + "\n",
+        "print 'x'\n", "x = (1,\n", "f() = 1\n", "def f(a=1, b): pass\n", "f(a=1, b)\n",
+        "x = 'abc\n", "x = $\n",
+        "if x:\n  a\n b\n", "x = '\\N{no such}'\n", "b'é'\n", "'a' b'b'\n", "a <> b\n",
+        "x = 0777\n", "f'{}'\n",
+        "raise E, 'x'\n", "type T = int\n1 = 2\n", "type T = '\\N{no such}'\n",
+        "type T = " + "9" * 5000 + "\n",
     ],
 )  # fmt: skip
 def test_what_no_python_reads_stays_a_fault(text: str) -> None:

@@ -29,7 +29,9 @@ def settings(folder: pathlib.Path, text: str) -> Settings:
         ("select = ['GL001']\nignore = ['GL001']", set(), {"GL001"}),
     ],
 )
-def test_the_longest_selector_decides(tmp_path: pathlib.Path, text: str, on: set[str], off: set[str]) -> None:
+def test_the_longest_selector_decides(
+    tmp_path: pathlib.Path, text: str, on: set[str], off: set[str]
+) -> None:
     found = settings(tmp_path, text)
     assert {code for code in on | off if found.selects(code)} == on
 
@@ -70,10 +72,15 @@ def test_every_setting_is_read(tmp_path: pathlib.Path) -> None:
     found = settings(
         tmp_path,
         "exclude = ['a']\nextend-exclude = ['b']\nrespect-gitignore = false\nforce-exclude = true\n"
-        "parts = false\nexclude-parts = ['c/']\noutput-format = 'json'\nmin-severity = 'warning'\nfail-on = 'never'\n",
+        "parts = false\nexclude-parts = ['c/']\noutput-format = 'json'\n"
+        "min-severity = 'warning'\nfail-on = 'never'\n",
     )
     assert (found.exclude, found.extend_exclude) == (("a",), ("b",))
-    assert (found.respect_gitignore, found.force_exclude, found.output_format) == (False, True, "json")
+    assert (found.respect_gitignore, found.force_exclude, found.output_format) == (
+        False,
+        True,
+        "json",
+    )
     assert (found.parts, found.exclude_parts) == (False, ("c/",))
     assert (found.min_severity, found.fail_on) == (Severity.WARNING, "never")
 
@@ -91,7 +98,10 @@ def test_every_setting_is_read(tmp_path: pathlib.Path) -> None:
         ("output-format = 'jsn'", "output-format: must be one of "),
         ("output-format = 'jsn'", "did you mean 'json'?"),
         ("fail-on = 3", "fail-on: must be a string, not 3"),
-        ("min-severity = 'never'", "min-severity: must be one of note, warning, error, not 'never'"),
+        (
+            "min-severity = 'never'",
+            "min-severity: must be one of note, warning, error, not 'never'",
+        ),
         ("force-exclude = 'yes'", "force-exclude: must be true or false, not 'yes'"),
         ("select = [", "cannot be read"),
     ],

@@ -1,4 +1,6 @@
-"""Parts with no trainer in view: what their contracts assume, what is told of them, and what is left alone."""
+"""Parts with no trainer in view: what their contracts assume, what is told of them, and what is
+left alone.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,16 @@ from gradlint.analysis import analyze
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
 
 TOLD = {
-    "def my_loss(pred, target):\n    return F.mse_loss(pred.detach(), target)\n": ("GL102", "error"),
-    "def my_loss(pred, target):\n    return F.mse_loss(pred.argmax(1).float(), target)\n": ("GL104", "error"),
-    "def my_loss(pred, target):\n    with torch.no_grad():\n        e = pred.exp()\n    return (e - target).mean()\n": (
+    "def my_loss(pred, target):\n    return F.mse_loss(pred.detach(), target)\n": (
+        "GL102",
+        "error",
+    ),
+    "def my_loss(pred, target):\n    return F.mse_loss(pred.argmax(1).float(), target)\n": (
+        "GL104",
+        "error",
+    ),
+    "def my_loss(pred, target):\n    with torch.no_grad():\n        e = pred.exp()\n"
+    "    return (e - target).mean()\n": (
         "GL103",
         "error",
     ),
@@ -24,11 +33,16 @@ TOLD = {
     "    return weight * F.mse_loss(pred, target)\n": ("GL101", "note"),
     "def my_loss(pred, target):\n    a, b = pred[:, 0], pred[:, 1]\n"
     "    return (a / b.detach() - target).pow(2).mean()\n": ("GL109", "note"),
-    "def error_loss(pred, target):\n    return (pred.argmax(1) != target).float().mean()\n": ("GL104", "note"),
-    "def lddt_loss(pred, true, mask):\n    error = (torch.cdist(pred, pred) - torch.cdist(true, true)).abs()\n"
+    "def error_loss(pred, target):\n    return (pred.argmax(1) != target).float().mean()\n": (
+        "GL104",
+        "note",
+    ),
+    "def lddt_loss(pred, true, mask):\n    error = (torch.cdist(pred, pred) - "
+    "torch.cdist(true, true)).abs()\n"
     "    near = (error < 0.5).float() + (error < 1.0).float()\n"
     "    return (near * mask).sum() / (mask.sum() + 1e-8)\n": ("GL104", "note"),
-    "def dice_loss(logits, masks, threshold):\n    on = (torch.sigmoid(logits) > threshold).float()\n"
+    "def dice_loss(logits, masks, threshold):\n    on = (torch.sigmoid(logits) > "
+    "threshold).float()\n"
     "    return 1 - 2 * (on * masks).sum() / (on.sum() + masks.sum() + 1.0)\n": ("GL104", "error"),
 }
 
@@ -74,7 +88,9 @@ def told(tmp_path: pathlib.Path, program: str) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("program", TOLD)
-def test_a_loss_is_told_of_as_if_its_result_were_back_propagated(program: str, tmp_path: pathlib.Path) -> None:
+def test_a_loss_is_told_of_as_if_its_result_were_back_propagated(
+    program: str, tmp_path: pathlib.Path
+) -> None:
     ((code, severity, message),) = told(tmp_path, program)
     assert (code, severity) == TOLD[program]
     assert "the result of `" in message
@@ -87,27 +103,37 @@ def test_what_is_meant_or_only_measured_is_left_alone(program: str, tmp_path: pa
 
 def test_uses_with_grad_mode_off_are_measurements(tmp_path: pathlib.Path) -> None:
     program = "def seen_loss(pred, target):\n    return F.mse_loss(pred.detach(), target)\n\n"
-    program += "def shown(model, x, y):\n    with torch.no_grad():\n        return seen_loss(model(x), y)\n"
+    program += (
+        "def shown(model, x, y):\n    with torch.no_grad():\n"
+        "        return seen_loss(model(x), y)\n"
+    )
     assert told(tmp_path, program) == []
 
 
 def test_a_program_in_view_judges_the_loss_that_it_runs(tmp_path: pathlib.Path) -> None:
     run = "def my_loss(pred, target):\n    return F.mse_loss(pred, target.detach())\n\n"
-    run += "def train(model, x, y, o):\n    o.zero_grad()\n    my_loss(model(x), y).backward()\n    o.step()\n"
+    run += (
+        "def train(model, x, y, o):\n    o.zero_grad()\n    my_loss(model(x), y).backward()\n"
+        "    o.step()\n"
+    )
     assert told(tmp_path, run) == []
 
 
 MODULES = {
-    "GL201": "class Block(nn.Module):\n    def __init__(self, width, skip=None):\n        super().__init__()\n"
+    "GL201": "class Block(nn.Module):\n    def __init__(self, width, skip=None):\n"
+    "        super().__init__()\n"
     "        self.body, self.skip = nn.Linear(width, width), skip\n"
     "    def forward(self, x):\n        y = torch.sigmoid(self.body(x))\n"
     "        if self.skip is not None:\n            y += x\n        return y\n",
     "GL204": "class Gate(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
     "        self.body = nn.Linear(width, width)\n"
-    "    def forward(self, x):\n        y = self.body(x).exp()\n        y.data.clamp_(max=2.0)\n        return y\n",
+    "    def forward(self, x):\n        y = self.body(x).exp()\n"
+    "        y.data.clamp_(max=2.0)\n        return y\n",
     "GL514": "class Heads(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
-    "        self.heads = [nn.Linear(width, 1) for _ in range(3)]\n        self.body = nn.Linear(width, width)\n"
-    "    def forward(self, x):\n        h = self.body(x)\n        return sum(head(h) for head in self.heads)\n",
+    "        self.heads = [nn.Linear(width, 1) for _ in range(3)]\n"
+    "        self.body = nn.Linear(width, width)\n"
+    "    def forward(self, x):\n        h = self.body(x)\n"
+    "        return sum(head(h) for head in self.heads)\n",
     "GL703": "class Spread(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
     "        self.body = nn.Linear(width, width)\n"
     "    def forward(self, x):\n        h = self.body(x)\n        d = h[:, None] - h[None]\n"
@@ -117,7 +143,8 @@ MODULES = {
     "    def forward(self, x):\n        h = self.body(x)\n        d = h[:, None] - h[None]\n"
     '        return {"best": h.argmax(-1), "spread": d.pow(2).sum(-1).sqrt()}\n',
     "GL201 of an activation": "class Inplace(nn.Module):\n    def __init__(self, width, inplace=False):\n"
-    "        super().__init__()\n        self.body, self.act = nn.Linear(width, width), nn.ReLU(inplace=inplace)\n"
+    "        super().__init__()\n        self.body, self.act = nn.Linear(width, width), "
+    "nn.ReLU(inplace=inplace)\n"
     "    def forward(self, x):\n        y = torch.tanh(self.body(x))\n        return self.act(y)\n",
 }
 
@@ -209,7 +236,9 @@ class Measured(nn.Module):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_told_of_as_if_its_result_were_back_propagated(name: str, tmp_path: pathlib.Path) -> None:
+def test_a_module_is_told_of_as_if_its_result_were_back_propagated(
+    name: str, tmp_path: pathlib.Path
+) -> None:
     ((code, severity, message),) = told(tmp_path, MODULES[name])
     assert code == name[:5]
     assert severity in ("error", "warning")
@@ -230,11 +259,14 @@ def test_tests_have_no_parts(tmp_path: pathlib.Path) -> None:
 
 UNENTERED = {
     "class A:\n    def f(self, x):\n        with torch.no_grad:\n            return x\n": 7,
-    "def f(x, amp):\n    with torch.no_grad() and torch.autocast('cuda', enabled=amp):\n        return x\n": 6,
+    "def f(x, amp):\n    with torch.no_grad() and torch.autocast('cuda', enabled=amp):\n"
+    "        return x\n": 6,
     "def f(x):\n    torch.inference_mode()\n    return x\n": 6,
-    "def f(x):\n    def inner():\n        from torch import no_grad\n        with no_grad:\n            return x\n"
+    "def f(x):\n    def inner():\n        from torch import no_grad\n        with no_grad:\n"
+    "            return x\n"
     "    return inner\n": 8,
-    "import contextlib\n@contextlib.contextmanager\ndef off(flag):\n    if flag:\n        yield torch.no_grad()\n"
+    "import contextlib\n@contextlib.contextmanager\ndef off(flag):\n    if flag:\n"
+    "        yield torch.no_grad()\n"
     "    else:\n        yield\n": 9,
     "try:\n    pass\nfinally:\n    with torch.autocast:\n        pass\n": 8,
 }
@@ -275,7 +307,9 @@ class A:
 
 
 @pytest.mark.parametrize("program", UNENTERED)
-def test_a_context_that_nothing_enters_needs_no_caller(program: str, tmp_path: pathlib.Path) -> None:
+def test_a_context_that_nothing_enters_needs_no_caller(
+    program: str, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "contexts.py"
     path.write_text(HEAD + program, encoding="utf-8")
     found = analyze([path], select=lambda code: code == "GL303").findings
@@ -301,24 +335,39 @@ CONSTRUCTORS = {
 
 
 @pytest.mark.parametrize("statement", CONSTRUCTORS)
-def test_a_constructor_is_run_with_what_nobody_knows(statement: str, tmp_path: pathlib.Path) -> None:
+def test_a_constructor_is_run_with_what_nobody_knows(
+    statement: str, tmp_path: pathlib.Path
+) -> None:
     program = "import dataclasses\n@dataclasses.dataclass\nclass Config:\n    std: float = 0.02\n"
-    program += "class Table(nn.Module):\n    def __init__(self, width, config: Config, std=0.1, trained=False):\n"
-    program += f"        super().__init__()\n        self.body = nn.Linear(width, width)\n        {statement}\n"
+    program += (
+        "class Table(nn.Module):\n    def __init__(self, width, config: Config, std=0.1, "
+        "trained=False):\n"
+    )
+    program += (
+        "        super().__init__()\n        self.body = nn.Linear(width, width)\n"
+        f"        {statement}\n"
+    )
     assert [code for code, _, _ in told(tmp_path, program)] == CONSTRUCTORS[statement].split()
 
 
 VOCODER = "class Vocoder(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
 VOCODER += "        self.body = nn.Linear(width, width)\n"
-VOCODER += "    def forward(self, x):\n        y = torch.sigmoid(self.body(x))\n        y *= 2\n        return y\n\n"
+VOCODER += (
+    "    def forward(self, x):\n        y = torch.sigmoid(self.body(x))\n        y *= 2\n"
+    "        return y\n\n"
+)
 
 USES = {
     "model = Vocoder(8).eval()\n@torch.inference_mode()\ndef speak(x):\n    return model(x)\n": [],
     "class Speaker:\n    def __init__(self):\n        self.model = Vocoder(8)\n"
-    "    def speak(self, x):\n        with torch.no_grad():\n            return self.model(x)\n": [],
-    "def speak(x):\n    model = Vocoder(8)\n    return model(x)\nwith torch.no_grad():\n    speak(torch.ones(8))\n": [],
+    "    def speak(self, x):\n        with torch.no_grad():\n"
+    "            return self.model(x)\n": [],
+    "def speak(x):\n    model = Vocoder(8)\n    return model(x)\nwith torch.no_grad():\n"
+    "    speak(torch.ones(8))\n": [],
     "def speak(x):\n    with torch.no_grad():\n        return Vocoder(8)(x)\n": [],
-    "def speak(x):\n    with torch.no_grad():\n        model = Vocoder(8)\n    return model(x)\n": ["GL201"],
+    "def speak(x):\n    with torch.no_grad():\n        model = Vocoder(8)\n    return model(x)\n": [
+        "GL201"
+    ],
     "def build():\n    return Vocoder(8)\ndef speak(x):\n    model = Vocoder(8)\n"
     "    with torch.no_grad():\n        return model(x)\n": ["GL201"],
     "def speak(x):\n    model = Vocoder(8)\n    torch.optim.SGD(model.parameters(), 0.1)\n"
@@ -337,11 +386,16 @@ def test_a_module_that_is_only_called_with_grad_mode_off_is_not_trained(
         files["speaking.py"] = f"{HEAD}from vocoder import Vocoder\n{use}"
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    found = analyze([tmp_path / name for name in files], select=lambda code: code in ("GL201", "GL514")).findings
+    found = analyze(
+        [tmp_path / name for name in files], select=lambda code: code in ("GL201", "GL514")
+    ).findings
     assert [each.code for each in found] == USES[use]
 
 
-METRIC = "from torchmetrics import Metric\nclass Overlap(Metric):\n    def update(self, preds, target):\n        "
+METRIC = (
+    "from torchmetrics import Metric\nclass Overlap(Metric):\n"
+    "    def update(self, preds, target):\n        "
+)
 UPDATES = {
     "preds.clamp_(0, 1)": ["GL201"],
     "preds = preds.detach()\n        preds[target == 0] = 1": ["GL201"],
@@ -354,7 +408,9 @@ UPDATES = {
 @pytest.mark.parametrize("update", UPDATES)
 def test_a_metric_writes_to_what_a_loss_has_saved(update: str, tmp_path: pathlib.Path) -> None:
     found = told(tmp_path, f"{METRIC}{update}\n")
-    assert [(code, severity) for code, severity, _ in found] == [(code, "warning") for code in UPDATES[update]]
+    assert [(code, severity) for code, severity, _ in found] == [
+        (code, "warning") for code in UPDATES[update]
+    ]
     assert all("what `Overlap` is given is back-propagated" in message for *_, message in found)
     own = METRIC.replace("from torchmetrics import Metric", "class Metric:\n    pass")
     assert told(tmp_path, f"{own}{update}\n") == []
@@ -371,8 +427,11 @@ def test_what_is_made_with_grad_mode_off_as_a_whole_is_meant(
     decorator: str, codes: list[str], tmp_path: pathlib.Path
 ) -> None:
     program = (
-        "class Distance(nn.Module):\n    def forward(self, points, scan):\n        return self.between(points, scan)\n"
+        "class Distance(nn.Module):\n    def forward(self, points, scan):\n"
+        "        return self.between(points, scan)\n"
     )
-    program += f"    {decorator}\n    def between(self, points, scan):\n        with torch.no_grad():\n"
+    program += (
+        f"    {decorator}\n    def between(self, points, scan):\n        with torch.no_grad():\n"
+    )
     program += "            gap = points - scan\n        return gap.pow(2).mean()\n"
     assert [code for code, _, _ in told(tmp_path, program)] == codes

@@ -73,9 +73,15 @@ def test_steps_losses_branches_and_parts_are_counted(folder: pathlib.Path, run: 
     }
 
 
-def test_it_is_the_same_from_the_cache_and_from_several_processes(folder: pathlib.Path, run: Run) -> None:
+def test_it_is_the_same_from_the_cache_and_from_several_processes(
+    folder: pathlib.Path, run: Run
+) -> None:
     alone = _coverage(run, "--no-cache", "--jobs", "1")
-    ways: Sequence[Sequence[str]] = (["--jobs", "2", "--no-cache"], ["--cache-dir", "kept"], ["--cache-dir", "kept"])
+    ways: Sequence[Sequence[str]] = (
+        ["--jobs", "2", "--no-cache"],
+        ["--cache-dir", "kept"],
+        ["--cache-dir", "kept"],
+    )
     assert [_coverage(run, *way) for way in ways] == [alone] * 3
 
 
@@ -104,7 +110,10 @@ def test_statistics_has_the_sums(folder: pathlib.Path, run: Run) -> None:
 
 
 def test_a_step_that_was_missed_has_its_reason(folder: pathlib.Path, run: Run) -> None:
-    assert "no path leads here: none got through the function at line 16\n" in run("check", "--gaps").err
+    assert (
+        "no path leads here: none got through the function at line 16\n"
+        in run("check", "--gaps").err
+    )
 
 
 def test_it_says_nothing_beside_what_changes_files(folder: pathlib.Path, run: Run) -> None:

@@ -1,4 +1,6 @@
-"""What only a CUDA device shows: `GRADLINT_TEST_CUDA=1 pytest tests/test_cuda.py`; skipped without one."""
+"""What only a CUDA device shows: `GRADLINT_TEST_CUDA=1 pytest tests/test_cuda.py`; skipped without
+one.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from traced import plain, trace
 from gradlint.training import Trainer, choose_precision
 from gradlint.training.precision import Wish
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and GRADLINT_TEST_CUDA=1")
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a CUDA device, and GRADLINT_TEST_CUDA=1"
+)
 
 DEVICE = torch.device("cuda")
 GRAPH = """
@@ -73,7 +77,10 @@ print(counts[-1] - counts[-6])
 
 def pairs(sizes: list[int]) -> list[Pair]:
     torch.manual_seed(1)
-    made = [(torch.randn(size, 3, dtype=torch.float64), torch.randn(size, 1, dtype=torch.float64)) for size in sizes]
+    made = [
+        (torch.randn(size, 3, dtype=torch.float64), torch.randn(size, 1, dtype=torch.float64))
+        for size in sizes
+    ]
     return [(x.to(DEVICE), y.to(DEVICE)) for x, y in made]
 
 
@@ -109,10 +116,19 @@ def test_training_resumes_to_the_bit_with_dropout_on_the_device(precision: Wish)
 
     def trainer() -> Trainer[Pair]:
         torch.manual_seed(3)
-        model = nn.Sequential(nn.Linear(3, 16), nn.Dropout(0.5), nn.ReLU(), nn.Linear(16, 1)).to(DEVICE)
+        model = nn.Sequential(nn.Linear(3, 16), nn.Dropout(0.5), nn.ReLU(), nn.Linear(16, 1)).to(
+            DEVICE
+        )
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=True)
         return Trainer(
-            model, optimizer, batches, squared, accumulate=2, clip_norm=1.0, precision=precision, show_progress=False
+            model,
+            optimizer,
+            batches,
+            squared,
+            accumulate=2,
+            clip_norm=1.0,
+            precision=precision,
+            show_progress=False,
         )
 
     whole = trainer()
@@ -136,8 +152,12 @@ def test_a_scaler_that_looks_for_its_scale_skips_its_first_windows_and_then_trai
     assert all(bool(parameter.isfinite().all()) for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("options", [(), ("--level", "record"), ("--html", "page.html")], ids=" ".join)
-def test_a_captured_step_is_captured_and_computes_the_same(tmp_path: pathlib.Path, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "options", [(), ("--level", "record"), ("--html", "page.html")], ids=" ".join
+)
+def test_a_captured_step_is_captured_and_computes_the_same(
+    tmp_path: pathlib.Path, options: tuple[str, ...]
+) -> None:
     (tmp_path / "train.py").write_text(GRAPH)
     alone, watched = plain(tmp_path, "train.py"), trace(tmp_path, *options, "train.py")
     assert (watched.code, watched.out) == (alone.code, alone.out) == (0, alone.out), watched.err
@@ -148,7 +168,9 @@ def test_a_captured_step_is_captured_and_computes_the_same(tmp_path: pathlib.Pat
 
 def test_steps_that_a_graph_replays_are_counted(tmp_path: pathlib.Path) -> None:
     (tmp_path / "train.py").write_text(GRAPH)
-    assert len(trace(tmp_path, "--steps", "5", "train.py").out.splitlines()) == 1  # 2 to warm up, 1 captured, 2 replays
+    assert (
+        len(trace(tmp_path, "--steps", "5", "train.py").out.splitlines()) == 1
+    )  # 2 to warm up, 1 captured, 2 replays
 
 
 def test_a_watched_step_waits_for_the_device_no_more_than_alone(tmp_path: pathlib.Path) -> None:
@@ -173,8 +195,12 @@ def test_gradients_that_are_set_to_zeros_are_cleared(tmp_path: pathlib.Path) -> 
     assert trace(tmp_path, "--output-format", "json", "train.py").codes == []
 
 
-@pytest.mark.parametrize(("statement", "code"), [("h = h.detach()", "GL106"), ("h.mul_(2)", "GL201")])
-def test_the_line_that_cuts_or_overwrites_is_named(tmp_path: pathlib.Path, statement: str, code: str) -> None:
+@pytest.mark.parametrize(
+    ("statement", "code"), [("h = h.detach()", "GL106"), ("h.mul_(2)", "GL201")]
+)
+def test_the_line_that_cuts_or_overwrites_is_named(
+    tmp_path: pathlib.Path, statement: str, code: str
+) -> None:
     program = f"""
         import torch
         encoder, head = torch.nn.Linear(4, 8).cuda(), torch.nn.Linear(8, 1).cuda()

@@ -16,7 +16,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TOOLS = ROOT / "tools"
 
 
-def test_the_pictured_report_is_what_gradlint_says(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pictured_report_is_what_gradlint_says(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tool = runpy.run_path(str(TOOLS / "pictures.py"))
     monkeypatch.chdir(tool["EXAMPLE"])
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -30,7 +32,11 @@ def test_a_picture_has_the_lines_and_colours_of_the_terminal() -> None:
     picture = runpy.run_path(str(TOOLS / "pictures.py"))["picture"]
     drawn = ElementTree.fromstring(picture("\x1b[1;31merror\x1b[0m: a<b\n" + "word " * 30))
     texts = [element for element in drawn.iter() if element.tag.endswith("}text")]
-    assert ["".join(text.itertext()) for text in texts] == ["error: a<b", ("word " * 20)[:-1], "word " * 10]
+    assert ["".join(text.itertext()) for text in texts] == [
+        "error: a<b",
+        ("word " * 20)[:-1],
+        "word " * 10,
+    ]
     assert texts[0][0].attrib == {"font-weight": "bold", "fill": "#ff7b72"}
 
 
@@ -48,9 +54,13 @@ def test_the_readme_can_be_read_anywhere() -> None:
 def test_the_table_of_the_readme_knows_all_rules() -> None:
     told = set()
     for row in re.findall(r"^\| (GL.*?) \|", README, re.MULTILINE):
-        first, last = (int(word[2:]) for word in (re.findall(r"GL\d+", row)[index] for index in (0, -1)))
+        first, last = (
+            int(word[2:]) for word in (re.findall(r"GL\d+", row)[index] for index in (0, -1))
+        )
         told |= {f"GL{number:03}" for number in range(first, last + 1)}
-    assert {code for code in rules() if not code.startswith("GL0") and code.startswith("GL")} == told
+    assert {
+        code for code in rules() if not code.startswith("GL0") and code.startswith("GL")
+    } == told
 
 
 @pytest.mark.parametrize("name", ["run", "test"])
@@ -73,7 +83,10 @@ def test_the_manual_page_is_that_of_the_commands() -> None:
     tool = runpy.run_path(str(TOOLS / "man_page.py"))
     page = tool["PAGE"].read_text(encoding="utf-8")
     assert page == tool["page"](), "python tools/man_page.py writes it"
-    assert all(line[:1] != "'" and (line[:1] != "." or re.match(r"\.[A-Z]+", line)) for line in page.splitlines())
+    assert all(
+        line[:1] != "'" and (line[:1] != "." or re.match(r"\.[A-Z]+", line))
+        for line in page.splitlines()
+    )
 
 
 def test_ci_can_be_run() -> None:

@@ -1,4 +1,6 @@
-"""The operation table against a running torch: every fact is tried out, none is read off the graph."""
+"""The operation table against a running torch: every fact is tried out, none is read off the
+graph.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,18 @@ from typing import Any
 import pytest
 import torch
 from layer_samples import LAYERS
-from probes import Call, backward, broken, call, can_require_grad, choices, gradients, shares_storage, some, usual
+from probes import (
+    Call,
+    backward,
+    broken,
+    call,
+    can_require_grad,
+    choices,
+    gradients,
+    shares_storage,
+    some,
+    usual,
+)
 from torch import nn
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree
@@ -30,8 +43,10 @@ from gradlint.tape import DType
 ROOT = Path(__file__).parents[1]
 TOOLS = ROOT / "tools"
 VARIANTS = {
-    "": "", "no_rounding_mode": "", "reduction_no_dim": "", "constant": "", "nearest": "", "sum": "",
-    "reduction_with_dim": "dim", "binary": "other", "floor_rounding": "floor", "trunc_rounding": "trunc",
+    "": "", "no_rounding_mode": "", "reduction_no_dim": "", "constant": "", "nearest": "",
+    "sum": "",
+    "reduction_with_dim": "dim", "binary": "other", "floor_rounding": "floor",
+    "trunc_rounding": "trunc",
     "reflect": "reflect", "replicate": "reflect",
 }  # fmt: skip
 PRIVATE = ("_", "torch._", "torch.ops", "jiterator", "sparse", "signal")
@@ -43,13 +58,18 @@ UNLISTED = {
     "resize_as_": "torch refuses it where the tensor requires grad",
     "to_sparse": "a sparse tensor has no storage to write to",
     "zero_": "OpInfo calls it on a copy",
-    **dict.fromkeys(("cauchy", "exponential", "geometric", "log_normal", "uniform"), "exists in place only"),
+    **dict.fromkeys(
+        ("cauchy", "exponential", "geometric", "log_normal", "uniform"), "exists in place only"
+    ),
 }
 MASKED = (
-    "amax", "amin", "cumprod", "cumsum", "log_softmax", "logsumexp", "mean", "median", "norm", "prod", "softmax",
+    "amax", "amin", "cumprod", "cumsum", "log_softmax", "logsumexp", "mean", "median", "norm",
+    "prod", "softmax",
     "softmin", "std", "sum", "var", "normalize",
 )  # fmt: skip
-BY_OPTION = "depends on the options of the call; the table has the defaults, which the layers below try out"
+BY_OPTION = (
+    "depends on the options of the call; the table has the defaults, which the layers below try out"
+)
 EXPLAINED = {
     "nn.functional.conv3d": "padding='same' with an even kernel convolves a padded copy of the input",
     "nn.functional.adaptive_avg_pool1d": "an output of length 1 is a mean, which keeps nothing",
@@ -68,8 +88,16 @@ UNLIKE_DEFINED = {
     "fractional_max_pool2d": "the indices, which it keeps, are not returned",
     "fractional_max_pool3d": "the indices, which it keeps, are not returned",
 }
-HELD_BY_LAYER = {"weight", "pos_weight", "bias", "running_mean", "running_var"}  # not given in a call
-NEVER_INSIDE = {"nn.functional.hardtanh": "every sample lies outside the range, where the gradient is zero"}
+HELD_BY_LAYER = {
+    "weight",
+    "pos_weight",
+    "bias",
+    "running_mean",
+    "running_var",
+}  # not given in a call
+NEVER_INSIDE = {
+    "nn.functional.hardtanh": "every sample lies outside the range, where the gradient is zero"
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +117,9 @@ def _form(info: Any, sample: Any, outputs: int) -> str:
         return "dim"
     if "reduce" in sample.kwargs and info.name == "scatter":
         return "reduce"
-    if "dropout" in info.name and (sample.kwargs.get("training") is False or sample.kwargs.get("p") == 0):
+    if "dropout" in info.name and (
+        sample.kwargs.get("training") is False or sample.kwargs.get("p") == 0
+    ):
         return "eval"
     if info.name == "nn.functional.scaled_dot_product_attention" and _is_fused(sample):
         return "fused"
@@ -97,7 +127,11 @@ def _form(info: Any, sample: Any, outputs: int) -> str:
 
 
 def _is_fused(sample: Any) -> bool:
-    return sample.input.dim() == 4 and not sample.kwargs.get("dropout_p") and "attn_mask" not in sample.kwargs
+    return (
+        sample.input.dim() == 4
+        and not sample.kwargs.get("dropout_p")
+        and "attn_mask" not in sample.kwargs
+    )
 
 
 def _outputs(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
@@ -138,7 +172,11 @@ def probed() -> dict[str, list[Probed]]:
     """Some samples of each operation, by its name and form in the table."""
     found: dict[str, list[Probed]] = defaultdict(list)
     for info in op_db:
-        if info.name.startswith(PRIVATE) or info.variant_test_name not in VARIANTS or info.name in UNLISTED:
+        if (
+            info.name.startswith(PRIVATE)
+            or info.variant_test_name not in VARIANTS
+            or info.name in UNLISTED
+        ):
             continue
         for sample in _samples(info):
             made = _probed(info, sample)
@@ -155,8 +193,12 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _differences(probes: list[Probed]) -> Iterator[tuple[tuple[str, ...], frozenset[str], frozenset[str]]]:
-    """Where most of the samples break otherwise than the table says: what requires grad, what broke, what should."""
+def _differences(
+    probes: list[Probed],
+) -> Iterator[tuple[tuple[str, ...], frozenset[str], frozenset[str]]]:
+    """Where most of the samples break otherwise than the table says: what requires grad, what
+    broke, what should.
+    """
     found: dict[tuple[str, ...], list[tuple[frozenset[str], frozenset[str]]]] = defaultdict(list)
     for probe in probes:
         for requiring in probe.choices:
@@ -182,12 +224,16 @@ def test_a_write_breaks_the_backward_exactly_where_the_table_says_that_a_tensor_
 
 
 @pytest.mark.parametrize("requiring", [{"query"}, {"key"}, {"value"}, {"query", "key", "value"}])
-@pytest.mark.parametrize(("sizes", "dropout"), [((2, 3), 0.0), ((2, 2, 3), 0.0), ((2, 3), 0.5), ((2, 2, 3), 0.5)])
+@pytest.mark.parametrize(
+    ("sizes", "dropout"), [((2, 3), 0.0), ((2, 2, 3), 0.0), ((2, 3), 0.5), ((2, 2, 3), 0.5)]
+)
 @pytest.mark.parametrize("masked", [False, True])
 def test_attention_keeps_what_its_kernel_keeps(
     requiring: set[str], sizes: tuple[int, ...], dropout: float, masked: bool
 ) -> None:
-    effect = lookup("scaled_dot_product_attention", "fused" if len(sizes) == 3 and not dropout else "")
+    effect = lookup(
+        "scaled_dot_product_attention", "fused" if len(sizes) == 3 and not dropout else ""
+    )
     assert effect is not None
     mask = (torch.zeros(3, 3),) if masked else ()
     args = (*torch.rand(3, *sizes, 8), *mask)
@@ -234,9 +280,12 @@ def test_the_table_says_which_results_share_the_storage_of_the_input() -> None:
     wrong = {}
     for name, probes in probed().items():
         seen = {shares_storage(probe.call) for probe in probes}
-        expected = {"always": [{True}], "": [{False}], "ordered": [{True}], "maybe": [{True}, {False}, {True, False}]}[
-            probes[0].effect.view
-        ]
+        expected = {
+            "always": [{True}],
+            "": [{False}],
+            "ordered": [{True}],
+            "maybe": [{True}, {False}, {True, False}],
+        }[probes[0].effect.view]
         if seen not in expected:
             wrong[name] = (seen, probes[0].effect.view)
     assert not wrong
@@ -244,13 +293,17 @@ def test_the_table_says_which_results_share_the_storage_of_the_input() -> None:
 
 def test_what_gives_the_very_input_gives_it() -> None:
     named = [
-        name for name in effects.names() if (found := lookup(name)) is not None and found.itself and "." not in name
+        name
+        for name in effects.names()
+        if (found := lookup(name)) is not None and found.itself and "." not in name
     ]
     tensor = torch.rand(2, 3)
     for name in named:
         function = getattr(torch.Tensor, name, None) or getattr(torch, name, None)
         if name != "identity":
-            assert (function(tensor) if callable(function) else getattr(tensor, name)) is tensor, name
+            assert (function(tensor) if callable(function) else getattr(tensor, name)) is tensor, (
+                name
+            )
     assert nn.Identity()(tensor) is tensor
     assert nn.functional.dropout(tensor, training=False) is tensor
     assert len(named) >= 8
@@ -266,7 +319,9 @@ def _laid_otherwise(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _are_in_order(probe: Probed, first: torch.Tensor | None = None) -> bool:
-    """Whether what comes out is in order where what goes in is, but for a first tensor that lies otherwise."""
+    """Whether what comes out is in order where what goes in is, but for a first tensor that lies
+    otherwise.
+    """
     leaves, spec = _pytree.tree_flatten((probe.call.args, probe.call.kwargs))
     places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
     for place in places:
@@ -288,7 +343,9 @@ def test_the_table_says_what_becomes_of_the_order_of_elements_in_memory() -> Non
         if kind not in ("always", "kept"):
             continue
         tried.add(short)
-        others = [(probe, each) for probe in probes for each in _laid_otherwise(probe.call.tensors()[0])]
+        others = [
+            (probe, each) for probe in probes for each in _laid_otherwise(probe.call.tensors()[0])
+        ]
         is_kept = all(_are_in_order(probe) for probe in probes)
         if not is_kept or (kind == "always" and not all(_are_in_order(*other) for other in others)):
             wrong.append((name, kind))
@@ -297,17 +354,29 @@ def test_the_table_says_what_becomes_of_the_order_of_elements_in_memory() -> Non
 
 
 def test_a_forced_dtype_is_the_dtype_of_the_result() -> None:
-    of = {torch.bool: DType.BOOL, torch.float16: DType.HALF, torch.bfloat16: DType.BFLOAT, torch.float64: DType.DOUBLE}
+    of = {
+        torch.bool: DType.BOOL,
+        torch.float16: DType.HALF,
+        torch.bfloat16: DType.BFLOAT,
+        torch.float64: DType.DOUBLE,
+    }
     for name, probes in probed().items():
         effect = probes[0].effect
         if effect.dtype is not None:
             results = {probe.call.run(set())[1][0].dtype for probe in probes}
-            plain = {DType.FLOAT if dtype.is_floating_point else DType.INTEGER for dtype in results - set(of)}
+            plain = {
+                DType.FLOAT if dtype.is_floating_point else DType.INTEGER
+                for dtype in results - set(of)
+            }
             assert {of[dtype] for dtype in results & set(of)} | plain == {effect.dtype}, name
 
 
 def test_every_operation_that_torch_tests_is_in_the_table() -> None:
-    missing = {info.name for info in op_db if not info.name.startswith(PRIVATE) and lookup(info.name) is None}
+    missing = {
+        info.name
+        for info in op_db
+        if not info.name.startswith(PRIVATE) and lookup(info.name) is None
+    }
     assert missing <= set(UNLISTED)
 
 
@@ -325,15 +394,23 @@ def test_an_in_place_twin_keeps_its_result_and_the_others_and_never_its_old_inpu
 
 
 def _has_twin(info: Any) -> bool:
-    named = info.variant_test_name in VARIANTS and info.name not in UNLISTED and not info.name.startswith(PRIVATE)
+    named = (
+        info.variant_test_name in VARIANTS
+        and info.name not in UNLISTED
+        and not info.name.startswith(PRIVATE)
+    )
     return named and info.inplace_variant is not None
 
 
 def _twins(info: Any) -> Iterator[tuple[set[str], set[str]]]:
-    """What a write breaks after an in-place call, and what the table says; a twin's own tensor is its result."""
+    """What a write breaks after an in-place call, and what the table says; a twin's own tensor is
+    its result.
+    """
     fitting = 0
     dtype = torch.float32 if info.supports_dtype(torch.float32, "cpu") else torch.int64
-    for sample in itertools.islice(filter(_is_full, info.sample_inputs("cpu", dtype, requires_grad=False)), 12):
+    for sample in itertools.islice(
+        filter(_is_full, info.sample_inputs("cpu", dtype, requires_grad=False)), 12
+    ):
         effect = lookup(f"{info.name}_", _form(info, sample, 1))
         assert effect is not None
         assert effect.in_place
@@ -341,7 +418,9 @@ def _twins(info: Any) -> Iterator[tuple[set[str], set[str]]]:
         try:
             happened = broken(made, next(choices(made), set()))
         except (RuntimeError, TypeError):
-            continue  # the result is larger than the tensor it would be written to, or torch has no such kernel
+            # the result is larger than the tensor it would be written to, or torch has no such
+            # kernel
+            continue
         there = {*made.names[1:], "result"}
         yield set(happened) & there, set(effect.saved(set(made.names))) & there
         fitting += 1
@@ -349,7 +428,9 @@ def _twins(info: Any) -> Iterator[tuple[set[str], set[str]]]:
             return
 
 
-def _run_layer(name: str, requiring: set[str]) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
+def _run_layer(
+    name: str, requiring: set[str]
+) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
     """What the layer is called with, its parameters, and what comes out."""
     torch.manual_seed(0)
     make, arguments = LAYERS[name]
@@ -360,24 +441,36 @@ def _run_layer(name: str, requiring: set[str]) -> tuple[list[torch.Tensor], list
     for at, value in enumerate(given):
         slot = "input" if at == 0 else "other"
         wants = isinstance(value, torch.Tensor) and slot in requiring and can_require_grad(value)
-        args.append(value.clone().requires_grad_(wants).clone() if isinstance(value, torch.Tensor) else value)
+        args.append(
+            value.clone().requires_grad_(wants).clone()
+            if isinstance(value, torch.Tensor)
+            else value
+        )
     leaves = _pytree.tree_leaves(module(*args))
     tensors = [value for value in args if isinstance(value, torch.Tensor)]
-    return tensors, list(module.parameters()), [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return (
+        tensors,
+        list(module.parameters()),
+        [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)],
+    )
 
 
 def _layer_breaks(name: str, requiring: set[str], slot: str) -> bool:
     """Whether a write into one tensor of this role makes the backward raise."""
     given, parameters, outputs = _run_layer(name, requiring)
     place = int(slot.rpartition(".")[2]) if "." in slot else 0
-    targets = {"input": given[:1], "other": given[1:], "weight": parameters}.get(slot, outputs[place : place + 1])
+    targets = {"input": given[:1], "other": given[1:], "weight": parameters}.get(
+        slot, outputs[place : place + 1]
+    )
     for target in targets:
         torch.autograd.graph.increment_version(target)
     return "modified by an inplace operation" in backward(outputs)
 
 
 def _saved_by_role(layer: LayerEffect, requiring: set[str]) -> set[str]:
-    """What the table says is kept when these require grad, both told by role: `input`, `other`, `weight`, `result`."""
+    """What the table says is kept when these require grad, both told by role: `input`, `other`,
+    `weight`, `result`.
+    """
     first, *rest = layer.effect.arguments or ("input", "other")
     named = {"input": {first}, "other": set(rest) - HELD_BY_LAYER}
     roles = dict.fromkeys(rest, "other") | dict.fromkeys(HELD_BY_LAYER, "weight") | {first: "input"}
@@ -406,11 +499,18 @@ def test_a_layer_keeps_what_the_table_says(name: str) -> None:
 
 
 def test_every_layer_of_torch_is_in_the_table() -> None:
-    modules = {name: made for name, made in vars(nn).items() if isinstance(made, type) and issubclass(made, nn.Module)}
+    modules = {
+        name: made
+        for name, made in vars(nn).items()
+        if isinstance(made, type) and issubclass(made, nn.Module)
+    }
     found = {name: layer(f"torch.nn.{name}") for name in modules}
     assert {name for name, effect in found.items() if effect is None} == {"RNNBase", "RNNCellBase"}
     untried = {name: effect for name, effect in found.items() if effect and name not in LAYERS}
-    assert all(effect.container or name.startswith(("Lazy", "SyncBatchNorm")) for name, effect in untried.items())
+    assert all(
+        effect.container or name.startswith(("Lazy", "SyncBatchNorm"))
+        for name, effect in untried.items()
+    )
 
 
 def test_losses_and_their_reductions_are_those_of_torch() -> None:
@@ -433,10 +533,14 @@ def test_the_table_loads_without_torch() -> None:
         "import sys; from gradlint.library import effects; "
         "assert effects.lookup('relu') and effects.layer('Linear'); print('torch' in sys.modules)"
     )
-    assert subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True) == "False\n"
+    assert (
+        subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True) == "False\n"
+    )
 
 
-def test_the_definitions_in_the_wheel_agree_with_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_definitions_in_the_wheel_agree_with_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.syspath_prepend(TOOLS)
     definitions = importlib.import_module("read_definitions").definitions()
     wrong, compared = set(), 0
@@ -444,7 +548,9 @@ def test_the_definitions_in_the_wheel_agree_with_what_was_measured(monkeypatch: 
         effect = lookup(name)
         if name in definitions and effect is not None:
             compared += 1
-            said = [_roles([what for what, _ in definition.saves]) for definition in definitions[name]]
+            said = [
+                _roles([what for what, _ in definition.saves]) for definition in definitions[name]
+            ]
             wrong |= set() if _roles([save.what for save in effect.saves]) in said else {name}
     assert wrong == set(UNLIKE_DEFINED)
     assert compared >= 250
@@ -458,7 +564,9 @@ def _roles(kept: list[str]) -> tuple[bool, bool, bool]:
 
 def test_the_generated_table_is_what_this_torch_gives() -> None:
     assert effects.torch_version() == torch.__version__.partition("+")[0]
-    subprocess.run([sys.executable, str(TOOLS / "generate_effects.py"), "--check"], check=True, cwd=ROOT)
+    subprocess.run(
+        [sys.executable, str(TOOLS / "generate_effects.py"), "--check"], check=True, cwd=ROOT
+    )
 
 
 @pytest.mark.parametrize("operation", ["relu", "exp", "sqrt", "sigmoid", "tanh", "softmax"])
@@ -470,7 +578,15 @@ def test_these_keep_their_result(operation: str) -> None:
 
 
 def test_an_addition_to_the_output_of_a_layer_is_fine_unless_the_layer_keeps_it() -> None:
-    for name in ("Linear", "LayerNorm", "BatchNorm2d", "Conv2d", "GELU", "LeakyReLU", "MultiheadAttention"):
+    for name in (
+        "Linear",
+        "LayerNorm",
+        "BatchNorm2d",
+        "Conv2d",
+        "GELU",
+        "LeakyReLU",
+        "MultiheadAttention",
+    ):
         effect = layer(name)
         assert effect is not None
         assert not effect.effect.saves_result, name
@@ -519,5 +635,8 @@ def test_the_parameters_of_a_layer_have_the_names_that_torch_gives_them() -> Non
         assert effect is not None
         told = [parameter.replace("#", "0") for parameter in effect.parameters]
         given = [parameter for parameter, _ in make().named_parameters()]
-        assert all(any(fnmatch.fnmatch(one, other) for other in told) for one in given), (name, given)
+        assert all(any(fnmatch.fnmatch(one, other) for other in told) for one in given), (
+            name,
+            given,
+        )
         assert all(fnmatch.filter(given, one) for one in told), (name, told)

@@ -1,4 +1,6 @@
-"""Which methods of an object are not led to by the one that is run, so that what they set is not known there."""
+"""Which methods of an object are not led to by the one that is run, so that what they set is not
+known there.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,15 @@ def _written(call: str) -> frozenset[str]:
     return elsewhere("fit", methods(cls)).written
 
 
-@pytest.mark.parametrize("call", ["self.model.train()", "model.train()", "train()", "self.train = True"])
+@pytest.mark.parametrize(
+    "call", ["self.model.train()", "model.train()", "train()", "self.train = True"]
+)
 def test_a_method_of_something_else_is_not_that_of_the_object(call: str) -> None:
     assert "anchors" in _written(call)
 
 
-@pytest.mark.parametrize("call", ["self.train()", "super().train()", "Base.train(self)", "run(self.train)"])
+@pytest.mark.parametrize(
+    "call", ["self.train()", "super().train()", "Base.train(self)", "run(self.train)"]
+)
 def test_what_a_method_calls_on_its_object_is_run_with_it(call: str) -> None:
     assert _written(call) == frozenset()

@@ -38,7 +38,14 @@ def test_a_file_that_is_named_is_taken_whatever_its_name(tmp_path: pathlib.Path)
 
 
 def test_installed_packages_and_environments_are_left_out(tmp_path: pathlib.Path) -> None:
-    tree(tmp_path, "a.py", ".venv/lib/b.py", "env/site-packages/c.py", ".git/d.py", "node_modules/e.py")
+    tree(
+        tmp_path,
+        "a.py",
+        ".venv/lib/b.py",
+        "env/site-packages/c.py",
+        ".git/d.py",
+        "node_modules/e.py",
+    )
     assert found(tmp_path) == ["a.py"]
 
 
@@ -50,16 +57,31 @@ def test_a_folder_that_is_left_out_is_checked_when_asked_for(tmp_path: pathlib.P
 
 def test_exclude_patterns_are_those_of_a_gitignore(tmp_path: pathlib.Path) -> None:
     tree(tmp_path, "a.py", "gen/a.py", "src/gen/b.py", "src/c.py", "src/d_pb2.py")
-    assert found(tmp_path, extend_exclude=("/gen", "*_pb2.py")) == ["a.py", "src/c.py", "src/gen/b.py"]
+    assert found(tmp_path, extend_exclude=("/gen", "*_pb2.py")) == [
+        "a.py",
+        "src/c.py",
+        "src/gen/b.py",
+    ]
 
 
 def test_force_exclude_leaves_out_a_named_file(tmp_path: pathlib.Path) -> None:
     tree(tmp_path, "a.py", "gen/b.py")
-    assert found(tmp_path, "a.py", "gen/b.py", extend_exclude=("gen",), force_exclude=True) == ["a.py"]
+    assert found(tmp_path, "a.py", "gen/b.py", extend_exclude=("gen",), force_exclude=True) == [
+        "a.py"
+    ]
 
 
 def test_gitignore_is_heard_as_git_hears_it(tmp_path: pathlib.Path) -> None:
-    tree(tmp_path, "a.py", "out/b.py", "src/c.py", "src/gen_d.py", "src/keep/gen_e.py", "src/deep/out/f.py", "x/y/z.py")
+    tree(
+        tmp_path,
+        "a.py",
+        "out/b.py",
+        "src/c.py",
+        "src/gen_d.py",
+        "src/keep/gen_e.py",
+        "src/deep/out/f.py",
+        "x/y/z.py",
+    )
     (tmp_path / ".gitignore").write_text("out/\n/x/y\n# a comment\n")
     (tmp_path / "src" / ".gitignore").write_text("gen_*.py\n")
     (tmp_path / "src" / "keep" / ".gitignore").write_text("!gen_e.py\n")
@@ -80,13 +102,17 @@ def test_gitignore_can_be_switched_off(tmp_path: pathlib.Path) -> None:
 
 
 PATHS = (
-    "a", "ab", "b.py", "d/a", "d/b.py", "d/e/a", "d/e/ab", "d/e/f/b.py", "e/[x]", "e/-", "e/a b", "e/x ", "e/!c",
+    "a", "ab", "b.py", "d/a", "d/b.py", "d/e/a", "d/e/ab", "d/e/f/b.py", "e/[x]", "e/-", "e/a b",
+    "e/x ", "e/!c",
     "e/#c",
 )  # fmt: skip
 PATTERNS = (
-    "a", "a*", "*b", "?", "d/", "d/*", "/a", "/d/**", "d/**/b.py", "**/e", "**/e/a", "d/**/**/a", "d/e/", "*.py/",
-    "**", "/**", "***", "d**a", "d/*/a", "*/**//**", "[ab]", "[!a]", "[^a]*", "[a-c]*", "[c-a]", "[]-]", "[[x]x]",
-    "[[:alpha:]]", "[[:nothing:]]a", "[a", "e/[[]x[]]", "\\a", "e/\\!c", "e/\\#c", "a\\", "x\\ ", "x ", "a b  ",
+    "a", "a*", "*b", "?", "d/", "d/*", "/a", "/d/**", "d/**/b.py", "**/e", "**/e/a", "d/**/**/a",
+    "d/e/", "*.py/",
+    "**", "/**", "***", "d**a", "d/*/a", "*/**//**", "[ab]", "[!a]", "[^a]*", "[a-c]*", "[c-a]",
+    "[]-]", "[[x]x]",
+    "[[:alpha:]]", "[[:nothing:]]a", "[a", "e/[[]x[]]", "\\a", "e/\\!c", "e/\\#c", "a\\", "x\\ ",
+    "x ", "a b  ",
     "#c", "!c", "\\!c", "/", "//", "d//e", "",
 )  # fmt: skip
 
@@ -98,9 +124,13 @@ def test_each_pattern_means_what_it_means_to_git(tmp_path: pathlib.Path, taken_b
     for pattern in PATTERNS:
         (tmp_path / ".git/info/exclude").write_text(f"{pattern}\n{taken_back}\n")
         command = ["git", "ls-files", "--others", "--exclude-standard", "-z"]
-        listed = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        listed = subprocess.run(
+            command, cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
         patterns = Patterns.heard([pattern, taken_back])
-        assert {path for path in PATHS if not patterns.leaves_out(path)} == set(listed.split("\0")) - {""}, pattern
+        assert {path for path in PATHS if not patterns.leaves_out(path)} == set(
+            listed.split("\0")
+        ) - {""}, pattern
 
 
 @pytest.mark.parametrize(
@@ -119,7 +149,9 @@ def test_a_pattern_of_many_stars_takes_no_time(pattern: str, path: str) -> None:
     assert time.process_time() - began < 5  # seconds, of which some hundredths are taken
 
 
-def test_a_folder_taken_back_by_its_own_gitignore_is_taken_back_with_all_in_it(tmp_path: pathlib.Path) -> None:
+def test_a_folder_taken_back_by_its_own_gitignore_is_taken_back_with_all_in_it(
+    tmp_path: pathlib.Path,
+) -> None:
     tree(tmp_path, ".git/HEAD", "gen_a/x.py", "src/gen_a/y.py")
     (tmp_path / ".gitignore").write_text("gen_*\n")
     (tmp_path / "src" / ".gitignore").write_text("!gen_a/\n")
@@ -186,7 +218,13 @@ def test_whoever_imports_or_is_imported_by_a_file_that_matters_matters() -> None
         "other.py": b"import os",
         "mx.py": b"from mxnet import autograd\nimport engine\ndef fit(loss): loss.backward()",
     }
-    assert screened(contents) == ("engine.py", "history.py", "deque_of.py", "pkg/__init__.py", "main.py")
+    assert screened(contents) == (
+        "engine.py",
+        "history.py",
+        "deque_of.py",
+        "pkg/__init__.py",
+        "main.py",
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,7 +256,9 @@ def test_bytes_are_read_as_python_reads_them(content: bytes, text: str) -> None:
         (b"-" * 100000 + b"1", 1, ""),
     ],
 )
-def test_what_is_not_python_is_a_fault_with_a_place(content: bytes, line: int, message: str) -> None:
+def test_what_is_not_python_is_a_fault_with_a_place(
+    content: bytes, line: int, message: str
+) -> None:
     text = decode("a.py", content)
     fault = parse("a.py", text) if isinstance(text, str) else text
     assert isinstance(fault, SyntaxFault)

@@ -73,7 +73,9 @@ def test_without_anything_to_fix_a_diff_is_empty(run: Run, file: pathlib.Path) -
     ("head", "encoding", "newline"),
     [("", "utf-8", "\r\n"), ("", "utf-8-sig", "\n"), ("# coding: latin-1\n", "latin-1", "\n")],
 )
-def test_encodings_and_line_ends_stay(run: Run, file: pathlib.Path, head: str, encoding: str, newline: str) -> None:
+def test_encodings_and_line_ends_stay(
+    run: Run, file: pathlib.Path, head: str, encoding: str, newline: str
+) -> None:
     file.write_bytes((head + BROKEN).replace("\n", newline).encode(encoding))
     run("check", "--fix", ".")
     assert file.read_bytes() == (head + FIXED).replace("\n", newline).encode(encoding)
@@ -92,7 +94,9 @@ def test_the_mode_of_a_file_stays(run: Run, file: pathlib.Path) -> None:
     assert os.listdir(file.parent) == [file.name]
 
 
-def test_a_link_out_of_the_tree_is_not_written_through(run: Run, file: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_a_link_out_of_the_tree_is_not_written_through(
+    run: Run, file: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     outside = tmp_path.parent / f"{tmp_path.name}-outside.py"
     file.rename(outside)
     file.symlink_to(outside)
@@ -114,7 +118,9 @@ def test_a_finding_has_its_fix_in_json(run: Run, file: pathlib.Path) -> None:
     assert '"content": "0.0 * logits.sum()"' in run("check", "--output-format", "json", ".").out
 
 
-def test_a_fix_is_taken_back_that_lets_later_rounds_into_a_freed_graph(run: Run, file: pathlib.Path) -> None:
+def test_a_fix_is_taken_back_that_lets_later_rounds_into_a_freed_graph(
+    run: Run, file: pathlib.Path
+) -> None:
     kept = BROKEN[: BROKEN.index("for valid")] + (
         "window = []\n"
         "for x in torch.randn(5, 2, 4):\n"
@@ -130,7 +136,9 @@ def test_a_fix_is_taken_back_that_lets_later_rounds_into_a_freed_graph(run: Run,
 
 
 def test_a_fix_is_taken_back_that_another_one_undoes(run: Run, file: pathlib.Path) -> None:
-    """Without the `detach()` a graph is kept from round to round, and what mends that writes it again."""
+    """Without the `detach()` a graph is kept from round to round, and what mends that writes it
+    again.
+    """
     kept = BROKEN[: BROKEN.index("for valid")] + (
         "head = torch.nn.Linear(3, 1)\n"
         "optimizer.add_param_group({'params': list(head.parameters())})\n"
@@ -149,7 +157,9 @@ def test_a_fix_is_taken_back_that_another_one_undoes(run: Run, file: pathlib.Pat
     assert file.read_text(encoding="utf-8") == kept
 
 
-def test_a_fix_is_taken_back_that_leaves_a_loss_without_a_gradient(run: Run, file: pathlib.Path) -> None:
+def test_a_fix_is_taken_back_that_leaves_a_loss_without_a_gradient(
+    run: Run, file: pathlib.Path
+) -> None:
     """Whether `values` is a list that `torch.stack` takes, its callers know."""
     kept = BROKEN[: BROKEN.index("for valid")] + (
         "def as_tensor(values, trainable=False):\n"
@@ -158,7 +168,8 @@ def test_a_fix_is_taken_back_that_leaves_a_loss_without_a_gradient(run: Run, fil
         "        tensor.requires_grad_()\n"
         "    return tensor\n"
         "for x in torch.randn(5, 2, 4):\n"
-        "    loss = as_tensor([max(0.0, each.item()) for each in model(x).flatten()], trainable=True).mean()\n"
+        "    loss = as_tensor([max(0.0, each.item()) for each in model(x).flatten()], "
+        "trainable=True).mean()\n"
         "    optimizer.zero_grad()\n"
         "    loss.backward()\n"
         "    optimizer.step()\n"
@@ -216,7 +227,9 @@ def test_of_two_fixes_only_the_one_that_spoils_is_taken_back(run: Run, file: pat
     file.write_text(TWICE, encoding="utf-8")
     assert offers(run) == [("GL102", False), ("GL102", True)]
     run("check", "--fix", "--unsafe-fixes", ".")
-    assert file.read_text(encoding="utf-8") == TWICE.replace("cosh().mean().detach()", "cosh().mean()")
+    assert file.read_text(encoding="utf-8") == TWICE.replace(
+        "cosh().mean().detach()", "cosh().mean()"
+    )
 
 
 @pytest.mark.parametrize("options", [(), ("--select", "GL105"), ("--ignore", "GL104")])
@@ -229,23 +242,35 @@ def test_a_fix_is_judged_by_rules_that_are_not_selected_too(
     assert (ran.code, file.read_text(encoding="utf-8")) == (1, REVIVED)
 
 
-def test_what_a_comment_suppresses_spoils_a_program_all_the_same(run: Run, file: pathlib.Path) -> None:
+def test_what_a_comment_suppresses_spoils_a_program_all_the_same(
+    run: Run, file: pathlib.Path
+) -> None:
     text = WINDOW.replace("loss.backward()", "loss.backward()  # gradlint: ignore[GL507] not now")
     file.write_text(text, encoding="utf-8")
     run("check", "--fix", "--unsafe-fixes", ".")
     assert file.read_text(encoding="utf-8") == text
 
 
-def test_a_fix_is_taken_back_in_the_last_round(run: Run, file: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fix_is_taken_back_in_the_last_round(
+    run: Run, file: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(apply, "ROUNDS", 2)
     file.write_text(WINDOW, encoding="utf-8")
     run("check", "--fix", "--unsafe-fixes", ".")
     assert file.read_text(encoding="utf-8") == WINDOW
 
 
-def test_a_fix_in_an_imported_file_is_tried_in_what_imports_it(run: Run, file: pathlib.Path) -> None:
+def test_a_fix_in_an_imported_file_is_tried_in_what_imports_it(
+    run: Run, file: pathlib.Path
+) -> None:
     """Each kept value hangs on what is trained, once the helper lets it."""
-    file.with_name("measures.py").write_text("def measured(output):\n    return output.exp().mean().detach()\n")
-    text = WINDOW.replace("model(x).exp().mean().item()", "measured(model(x))").replace("torch.tensor(", "sum(")
-    file.write_text("from measures import measured\n" + text.replace(").mean()", ")"), encoding="utf-8")
+    file.with_name("measures.py").write_text(
+        "def measured(output):\n    return output.exp().mean().detach()\n"
+    )
+    text = WINDOW.replace("model(x).exp().mean().item()", "measured(model(x))").replace(
+        "torch.tensor(", "sum("
+    )
+    file.write_text(
+        "from measures import measured\n" + text.replace(").mean()", ")"), encoding="utf-8"
+    )
     assert offers(run) == offers(run, "--no-cache") == [("GL102", False)]

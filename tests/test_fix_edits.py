@@ -28,7 +28,9 @@ def after(text: str, make: Callable[[File], Edits]) -> str:
 
 def called(source: File, name: str) -> ast.Call:
     """The call of `name` in a file."""
-    return next(n for n in ast.walk(source.tree) if isinstance(n, ast.Call) and source.text(n.func) == name)
+    return next(
+        n for n in ast.walk(source.tree) if isinstance(n, ast.Call) and source.text(n.func) == name
+    )
 
 
 def line(source: File, number: int) -> ast.stmt:
@@ -48,26 +50,40 @@ def line(source: File, number: int) -> ast.stmt:
         ("ä = 'ö', f(x)\n", "b", "ä = 'ö', b\n"),
     ],
 )
-def test_an_expression_is_replaced_in_parentheses_where_it_needs_them(text: str, content: str, expected: str) -> None:
+def test_an_expression_is_replaced_in_parentheses_where_it_needs_them(
+    text: str, content: str, expected: str
+) -> None:
     assert after(text, lambda source: source.replace(called(source, "f"), content)) == expected
 
 
 def test_a_statement_is_removed_with_its_line() -> None:
-    assert after("a = 1\nf()  # gone\nb = 2\n", lambda source: source.remove(line(source, 2))) == "a = 1\nb = 2\n"
+    assert (
+        after("a = 1\nf()  # gone\nb = 2\n", lambda source: source.remove(line(source, 2)))
+        == "a = 1\nb = 2\n"
+    )
 
 
 def test_pass_takes_the_place_of_the_only_statement() -> None:
-    assert after("if a:\n    f()\n", lambda source: source.remove(line(source, 2))) == "if a:\n    pass\n"
+    assert (
+        after("if a:\n    f()\n", lambda source: source.remove(line(source, 2)))
+        == "if a:\n    pass\n"
+    )
 
 
-@pytest.mark.parametrize(("text", "expected"), [("f(); b = 2\n", "b = 2\n"), ("a = 1; f()\n", "a = 1\n")])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("f(); b = 2\n", "b = 2\n"), ("a = 1; f()\n", "a = 1\n")]
+)
 def test_a_statement_is_removed_from_a_shared_line(text: str, expected: str) -> None:
-    assert after(text, lambda source: source.remove(source.statement(called(source, "f")))) == expected
+    assert (
+        after(text, lambda source: source.remove(source.statement(called(source, "f")))) == expected
+    )
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("indent", ["    ", "\t", "  "])
-def test_new_lines_have_the_indentation_and_the_line_ends_of_the_file(newline: str, indent: str) -> None:
+def test_new_lines_have_the_indentation_and_the_line_ends_of_the_file(
+    newline: str, indent: str
+) -> None:
     text = f"if a:{newline}{indent}f(){newline}"
     expected = f"if a:{newline}{indent}before(){newline}{indent}f(){newline}"
     assert after(text, lambda source: source.before(line(source, 2), "before()")) == expected
@@ -86,7 +102,10 @@ def test_a_moved_statement_takes_the_comment_above_it_along() -> None:
 def test_a_statement_moved_into_a_block_takes_its_indentation() -> None:
     text = 'f("""\n  x\n""")\nif a:\n    b = 2\n'
     expected = 'if a:\n    f("""\n  x\n""")\n    b = 2\n'
-    assert after(text, lambda source: source.move_before([source.tree.body[0]], line(source, 5))) == expected
+    assert (
+        after(text, lambda source: source.move_before([source.tree.body[0]], line(source, 5)))
+        == expected
+    )
 
 
 def test_a_body_is_wrapped_and_unwrapped_with_its_strings_and_comments_untouched() -> None:
@@ -114,7 +133,9 @@ def test_a_body_is_wrapped_and_unwrapped_with_its_strings_and_comments_untouched
 def test_an_argument_goes_with_its_comma(text: str, expected: str) -> None:
     def remove(source: File) -> Edit:
         call = called(source, "f")
-        return source.remove_argument(call, next(keyword for keyword in call.keywords if keyword.arg == "b"))
+        return source.remove_argument(
+            call, next(keyword for keyword in call.keywords if keyword.arg == "b")
+        )
 
     assert after(text, remove) == expected
 
@@ -125,12 +146,22 @@ def test_an_argument_goes_with_its_comma(text: str, expected: str) -> None:
         ("import torch\n", "torch.amp.GradScaler", "import torch\n"),
         ("import torch as t\n", "t.amp.GradScaler", "import torch as t\n"),
         ("from torch import amp\n", "amp.GradScaler", "from torch import amp\n"),
-        ('"""A"""\nfrom torch import nn\n', "torch.amp.GradScaler", '"""A"""\nimport torch\nfrom torch import nn\n'),
+        (
+            '"""A"""\nfrom torch import nn\n',
+            "torch.amp.GradScaler",
+            '"""A"""\nimport torch\nfrom torch import nn\n',
+        ),
         ("import os\n\nf()\n", "torch.amp.GradScaler", "import os\nimport torch\n\nf()\n"),
-        ("#!/usr/bin/python\nimport os\n", "torch.amp.GradScaler", "#!/usr/bin/python\nimport os\nimport torch\n"),
+        (
+            "#!/usr/bin/python\nimport os\n",
+            "torch.amp.GradScaler",
+            "#!/usr/bin/python\nimport os\nimport torch\n",
+        ),
     ],
 )
-def test_a_name_is_written_by_the_imports_there_are_or_with_a_new_one(text: str, written: str, first: str) -> None:
+def test_a_name_is_written_by_the_imports_there_are_or_with_a_new_one(
+    text: str, written: str, first: str
+) -> None:
     source = source_of(text)
     content, edits = source.reference("torch.amp.GradScaler")
     assert content == written

@@ -1,4 +1,6 @@
-"""Programs of the collection whose bugs a fix mends, each in a shape of its own: all findings go."""
+"""Programs of the collection whose bugs a fix mends, each in a shape of its own: all findings
+go.
+"""
 
 from __future__ import annotations
 

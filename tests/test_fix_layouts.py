@@ -1,4 +1,6 @@
-"""Fixes keep every byte that they need not change: line ends, tabs, encodings, comments, pages, strings."""
+"""Fixes keep every byte that they need not change: line ends, tabs, encodings, comments, pages,
+strings.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from mended import sides
 from gradlint.config import Selection, settings_finder
 from gradlint.fix.apply import Task, repair
 
-# One for each sort of edit: replacing, inserting before a one-line suite, moving, wrapping, moving many lines, calling.
+# One for each sort of edit: replacing, inserting before a one-line suite, moving, wrapping, moving
+# many lines, calling.
 NAMES = (
     "GL101 in one line with others",
     "GL501 before a one-line suite",
@@ -56,12 +59,18 @@ def latin(text: str) -> bytes:
 
 
 def form_feeds(text: str) -> bytes:
-    return text.replace("import torch\n", "import torch\n\f\n", 1).replace("\nfor ", "\n\ffor ", 1).encode()
+    return (
+        text.replace("import torch\n", "import torch\n\f\n", 1)
+        .replace("\nfor ", "\n\ffor ", 1)
+        .encode()
+    )
 
 
 def comments(text: str) -> bytes:
     lines = text.splitlines()
-    return "".join(f"{line}  # é\n" if line and "#" not in line else f"{line}\n" for line in lines).encode()
+    return "".join(
+        f"{line}  # é\n" if line and "#" not in line else f"{line}\n" for line in lines
+    ).encode()
 
 
 def without_last_end(text: str) -> bytes:
@@ -73,11 +82,14 @@ def continued(text: str) -> bytes:
 
 
 def with_strings(text: str) -> bytes:
-    return text.replace("torch.manual_seed(0)\n", f"data_of = 1\n{STRINGS}torch.manual_seed(0)\n", 1).encode()
+    return text.replace(
+        "torch.manual_seed(0)\n", f"data_of = 1\n{STRINGS}torch.manual_seed(0)\n", 1
+    ).encode()
 
 
 CHANGES: tuple[Change, ...] = (
-    crlf, old_mac, tabs, two_spaces, byte_order_mark, latin, form_feeds, comments, without_last_end, continued,
+    crlf, old_mac, tabs, two_spaces, byte_order_mark, latin, form_feeds, comments,
+    without_last_end, continued,
     with_strings,
 )  # fmt: skip
 
@@ -90,7 +102,9 @@ def test_only_what_is_mended_changes(name: str, change: Change, tmp_path: pathli
         after = _with_comments_of(before, after)
     path = tmp_path / "train.py"
     path.write_bytes(before)
-    settings_for = settings_finder(lambda settings: settings.overridden(Selection((name[:5],), (), ()), (), {}))
+    settings_for = settings_finder(
+        lambda settings: settings.overridden(Selection((name[:5],), (), ()), (), {})
+    )
     repaired = repair(Task([path], settings_for, settings_for(tmp_path), unsafe=True))
     assert repaired.contents[path] == after
     assert repaired.originals[path] == before
@@ -101,14 +115,19 @@ def _with_comments_of(before: bytes, after: bytes) -> bytes:
     old = {line.strip() for line in before.splitlines()}
     lines = after.decode().splitlines(keepends=True)
     return "".join(
-        line if line.strip().encode() in old or _is_changed(line, before.decode()) else line.replace("  # é", "")
+        line
+        if line.strip().encode() in old or _is_changed(line, before.decode())
+        else line.replace("  # é", "")
         for line in lines
     ).encode()
 
 
 def _is_changed(line: str, before: str) -> bool:
     """Whether a line was mended in place, and is not new."""
-    return line.partition("=")[0] in (other.partition("=")[0] for other in before.splitlines()) and "=" in line
+    return (
+        line.partition("=")[0] in (other.partition("=")[0] for other in before.splitlines())
+        and "=" in line
+    )
 
 
 WATCHED = """
@@ -122,11 +141,16 @@ except SystemExit:
 
 
 @pytest.mark.parametrize(
-    ("name", "is_needed"), [("GL514 a list of layers", False), ("GL509 clipped after the step", True)]
+    ("name", "is_needed"),
+    [("GL514 a list of layers", False), ("GL509 clipped after the step", True)],
 )
-def test_libcst_is_imported_only_where_statements_change(name: str, is_needed: bool, tmp_path: pathlib.Path) -> None:
+def test_libcst_is_imported_only_where_statements_change(
+    name: str, is_needed: bool, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "train.py"
     path.write_text(sides(name)[0])
     words = ["check", "--no-cache", "--diff", "--unsafe-fixes", "--jobs", "1", str(path)]
-    done = subprocess.run([sys.executable, "-c", WATCHED, *words], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, *words], capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == str(is_needed)

@@ -1,4 +1,6 @@
-"""What is offered was tried: each fix of a report, made alone, leaves a program without its finding and no other."""
+"""What is offered was tried: each fix of a report, made alone, leaves a program without its finding
+and no other.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,24 @@ from gradlint.fix import offers
 from gradlint.fix.trial import Change, changed
 from gradlint.rule import FixSource, rules
 
-SHARE = 16  # of the fixtures one in so many, by what they hold: another one when one of them is edited
+SHARE = (
+    16  # of the fixtures one in so many, by what they hold: another one when one of them is edited
+)
 
 
 def reported(run: Run, *paths: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(run("check", "--no-cache", "--output-format", "json", *paths).out)
+    found: list[dict[str, Any]] = json.loads(
+        run("check", "--no-cache", "--output-format", "json", *paths).out
+    )
     return found
 
 
 def words(found: list[dict[str, Any]]) -> collections.Counter[tuple[str, str]]:
     """What is wrong, wherever it stands."""
     return collections.Counter(
-        (each["code"], re.sub(r"\d+", "", each["message"])) for each in found if each["severity"] != "note"
+        (each["code"], re.sub(r"\d+", "", each["message"]))
+        for each in found
+        if each["severity"] != "note"
     )
 
 
@@ -45,7 +53,8 @@ def made(found: dict[str, Any]) -> None:
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
     text = "\n".join(lines)
-    edits = [(_offset(starts, each["location"]), _offset(starts, each["end_location"]), each["content"])
+    edits = [(_offset(starts, each["location"]), _offset(starts, each["end_location"]),
+        each["content"])
              for each in found["fix"]["edits"]]  # fmt: skip
     for start, end, content in sorted(edits, reverse=True):
         text = text[:start] + content + text[end:]
@@ -56,7 +65,9 @@ def _offset(starts: list[int], place: dict[str, int]) -> int:
     return starts[place["row"] - 1] + place["column"] - 1
 
 
-def holds(run: Run, folder: pathlib.Path, found: list[dict[str, Any]], each: dict[str, Any]) -> None:
+def holds(
+    run: Run, folder: pathlib.Path, found: list[dict[str, Any]], each: dict[str, Any]
+) -> None:
     """Asserts that a fix does what was promised."""
     file = pathlib.Path(each["filename"])
     before = file.read_text(encoding="utf-8")
@@ -91,11 +102,17 @@ def test_a_fix_that_a_report_offers_mends_and_spoils_nothing(
 
 
 def spoiling(line: int, content: str) -> Callable[[Finding, FixSource], Fix]:
-    """A rule's fix that replaces the statement of its finding by `content` where that is on this line."""
+    """A rule's fix that replaces the statement of its finding by `content` where that is on this
+    line.
+    """
 
     def fix(finding: Finding, source: FixSource) -> Fix:
         statement = source.statement_on(finding.at.line)
-        text = content if finding.at.line == line else source.text(statement).replace("cuda.amp", "amp")
+        text = (
+            content
+            if finding.at.line == line
+            else source.text(statement).replace("cuda.amp", "amp")
+        )
         return Fix("Mend it", Applicability.SAFE, (source.rewrite(statement, text),))
 
     return fix
@@ -129,14 +146,20 @@ def test_of_many_fixes_only_the_bad_one_is_not_offered(
     monkeypatch.setattr(rules()["GL402"].module, "fix", spoiling(4, content))
     (tmp_path / "train.py").write_text(THREE)
     found = reported(run, str(tmp_path))
-    assert [(each["location"]["row"], each["fix"] is not None) for each in found if each["code"] == "GL402"] == [
+    assert [
+        (each["location"]["row"], each["fix"] is not None)
+        for each in found
+        if each["code"] == "GL402"
+    ] == [
         (3, True),
         (4, False),
         (12, True),
     ]
     run("check", "--no-cache", "--fix", str(tmp_path))
     mended = THREE.replace("first = torch.cuda.amp", "first = torch.amp")
-    assert (tmp_path / "train.py").read_text() == mended.replace("third = torch.cuda.amp", "third = torch.amp")
+    assert (tmp_path / "train.py").read_text() == mended.replace(
+        "third = torch.cuda.amp", "third = torch.amp"
+    )
 
 
 def test_what_a_trial_has_shown_is_kept_until_something_changes(

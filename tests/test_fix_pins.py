@@ -34,7 +34,11 @@ NEW_AUTOCAST = ("with autocast()", 'with autocast("cuda")')
         ("pyproject.toml", "", True),
         ("pyproject.toml", "[project]\ndependencies = ['torch']", True),
         ("pyproject.toml", "[project]\ndependencies = ['torch>=2.3']", True),
-        ("pyproject.toml", "[project]\ndependencies = ['Torch[opt] >= 2.4, <3 ; python_version > \"3\"']", True),
+        (
+            "pyproject.toml",
+            "[project]\ndependencies = ['Torch[opt] >= 2.4, <3 ; python_version > \"3\"']",
+            True,
+        ),
         ("pyproject.toml", "[project]\ndependencies = ['torch>=2.0,<3']", False),
         ("pyproject.toml", "[project]\ndependencies = ['torch<2.3']", False),
         ("pyproject.toml", "[project]\ndependencies = ['torch<=2.3']", True),
@@ -42,9 +46,17 @@ NEW_AUTOCAST = ("with autocast()", 'with autocast("cuda")')
         ("pyproject.toml", "[project.optional-dependencies]\ntrain = ['torch~=2.1']", False),
         ("pyproject.toml", "[project]\nrequires-python = '>=3.7'", False),
         ("pyproject.toml", "[project]\nrequires-python = '>=3.8'", True),
-        ("pyproject.toml", "[project]\nrequires-python = '>=3.7'\ndependencies = ['torch>=2.4']", True),
+        (
+            "pyproject.toml",
+            "[project]\nrequires-python = '>=3.7'\ndependencies = ['torch>=2.4']",
+            True,
+        ),
         ("pyproject.toml", "[tool.poetry.dependencies]\npython = '^3.9'\ntorch = '^2.1'", False),
-        ("pyproject.toml", "[tool.poetry.dependencies]\ntorch = {version = '>=2.5', source = 'cpu'}", True),
+        (
+            "pyproject.toml",
+            "[tool.poetry.dependencies]\ntorch = {version = '>=2.5', source = 'cpu'}",
+            True,
+        ),
         ("pyproject.toml", "[tool.poetry.dependencies]\ntorch = '~2.4'", True),
         ("pyproject.toml", "[tool.poetry.dependencies]\ntorch = '~2.2'", False),
         ("pyproject.toml", "[tool.poetry.dependencies]\ntorch = '2.6 || ^2.4.1'", True),
@@ -52,12 +64,20 @@ NEW_AUTOCAST = ("with autocast()", 'with autocast("cuda")')
         ("pyproject.toml", "[tool.poetry.dependencies]\npython = '*'\ntorch = '>=2.4 <3.0'", True),
         ("pyproject.toml", "[project]\ndependencies = ['torch>2.2']", False),
         ("pyproject.toml", "[project]\ndependencies = ['torch==2.6.*']", True),
-        ("pyproject.toml", "[project]\ndependencies = ['torch>=2.1.*', 'torch of another kind']", False),
+        (
+            "pyproject.toml",
+            "[project]\ndependencies = ['torch>=2.1.*', 'torch of another kind']",
+            False,
+        ),
         ("pyproject.toml", "[project]\nrequires-python = 'three'", True),
         ("pyproject.toml", "no toml", True),
         ("setup.cfg", "[options]\ninstall_requires =\n    numpy\n    torch>=1.8\n", False),
         ("setup.cfg", "[options]\npython_requires = >=3.6\n", False),
-        ("setup.py", "from setuptools import setup\nsetup(install_requires=['torch>=1.13'])\n", False),
+        (
+            "setup.py",
+            "from setuptools import setup\nsetup(install_requires=['torch>=1.13'])\n",
+            False,
+        ),
         ("setup.py", "setup(python_requires='>=3.10', install_requires=['torch>=2.6'])", True),
         ("setup.py", "def (", True),
         ("requirements.txt", "# torch==1.0\nnumpy\ntorch==2.6.0+cu124\n", True),
@@ -66,7 +86,9 @@ NEW_AUTOCAST = ("with autocast()", 'with autocast("cuda")')
         ("requirements.txt", "torch @ https://example.org/torch-2.0-py3-none-any.whl\n", True),
     ],
 )
-def test_what_a_project_says_of_torch(tmp_path: pathlib.Path, name: str, text: str, allows: bool) -> None:
+def test_what_a_project_says_of_torch(
+    tmp_path: pathlib.Path, name: str, text: str, allows: bool
+) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "src").mkdir()
     assert allows_torch(tmp_path / "src" / "train.py", (2, 3)) is allows
@@ -89,7 +111,11 @@ def test_the_oldest_of_all_that_is_said_counts(tmp_path: pathlib.Path) -> None:
     ],
 )
 def test_mixed_precision_is_written_for_the_oldest_torch(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, run: Run, torch: str, changes: tuple[tuple[str, str], ...]
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    run: Run,
+    torch: str,
+    changes: tuple[tuple[str, str], ...],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(f"[project]\nname = 'x'\ndependencies = ['{torch}']\n")
@@ -123,7 +149,10 @@ def test_a_name_that_stands_for_a_fallback_too_is_left_alone(
             "torch.cuda.amp.autocast(True, torch.bfloat16)",
             'torch.amp.autocast("cuda", enabled=True, dtype=torch.bfloat16)',
         ),
-        ("torch.cuda.amp.autocast(dtype=torch.half)", 'torch.amp.autocast("cuda", dtype=torch.half)'),
+        (
+            "torch.cuda.amp.autocast(dtype=torch.half)",
+            'torch.amp.autocast("cuda", dtype=torch.half)',
+        ),
     ],
 )
 def test_the_device_stands_before_what_was_given(

@@ -1,4 +1,6 @@
-"""The fixes of the rules on their own examples: the finding goes away, and a second round changes nothing."""
+"""The fixes of the rules on their own examples: the finding goes away, and a second round changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,18 @@ from gradlint.fix.apply import Repaired, Task, repair
 from gradlint.rule import rules
 from gradlint.source.parse import Source, parse
 
-NO_EXAMPLE = {"GL104", "GL105", "GL107"}  # what their pages show has no fix that is kept; other shapes have
+NO_EXAMPLE = {
+    "GL104",
+    "GL105",
+    "GL107",
+}  # what their pages show has no fix that is kept; other shapes have
 FIXED = [example for example in BAD if rules()[example.code].fix is not None]
 
 
 def mended(path: pathlib.Path, code: str) -> Repaired:
-    settings_for = settings_finder(lambda settings: settings.overridden(Selection((code,), (), ()), (), {}))
+    settings_for = settings_finder(
+        lambda settings: settings.overridden(Selection((code,), (), ()), (), {})
+    )
     repaired = repair(Task([path], settings_for, settings_for(path.parent), unsafe=True))
     for changed, content in repaired.contents.items():
         changed.write_bytes(content)
@@ -25,7 +33,9 @@ def mended(path: pathlib.Path, code: str) -> Repaired:
 
 
 @pytest.mark.parametrize("example", FIXED, ids=str)
-def test_a_fix_leaves_a_program_that_needs_no_other_fix(example: Example, tmp_path: pathlib.Path) -> None:
+def test_a_fix_leaves_a_program_that_needs_no_other_fix(
+    example: Example, tmp_path: pathlib.Path
+) -> None:
     path = example.write(tmp_path)
     repaired = mended(path, example.code)
     assert isinstance(parse(str(path), path.read_text(encoding="utf-8")), Source)
@@ -36,5 +46,7 @@ def test_a_fix_leaves_a_program_that_needs_no_other_fix(example: Example, tmp_pa
 
 @pytest.mark.parametrize("code", sorted({example.code for example in FIXED} - NO_EXAMPLE))
 def test_a_rule_with_a_fix_mends_an_example_of_its_page(code: str, tmp_path: pathlib.Path) -> None:
-    fixed = [mended(example.write(tmp_path), code).fixed for example in FIXED if example.code == code]
+    fixed = [
+        mended(example.write(tmp_path), code).fixed for example in FIXED if example.code == code
+    ]
     assert any(fixed)

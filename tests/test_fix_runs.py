@@ -16,8 +16,15 @@ from gradlint.fix.apply import Task, repair
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_mended_program_does_what_it_should(name: str, tmp_path: pathlib.Path) -> None:
     before, after = sides(name)
-    mended, wanted = _run(tmp_path / "mended", _mended(tmp_path, before)), _run(tmp_path / "wanted", after)
-    assert (mended.exception, mended.steps, mended.untrained) == ("", wanted.steps, wanted.untrained)
+    mended, wanted = (
+        _run(tmp_path / "mended", _mended(tmp_path, before)),
+        _run(tmp_path / "wanted", after),
+    )
+    assert (mended.exception, mended.steps, mended.untrained) == (
+        "",
+        wanted.steps,
+        wanted.untrained,
+    )
     assert mended.checksum == pytest.approx(wanted.checksum, rel=1e-6)
 
 

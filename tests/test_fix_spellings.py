@@ -1,4 +1,5 @@
-"""Fixes of the training step and of custom functions, by the ways that programs spell them: the text that they write.
+"""Fixes of the training step and of custom functions, by the ways that programs spell them: the
+text that they write.
 
 The form is that of `mended.py`. A program without `-` and `+` is found at fault and left alone.
 """
@@ -2216,7 +2217,9 @@ def test_a_fix_writes_what_stands_beside_the_program(name: str, tmp_path: pathli
     lines = (HEAD + PROGRAMS[name]).splitlines()
     path = tmp_path / "train.py"
     path.write_text(side(lines, "-"), encoding="utf-8")
-    settings_for = settings_finder(lambda settings: settings.overridden(Selection((name[:5],), (), ()), (), {}))
+    settings_for = settings_finder(
+        lambda settings: settings.overridden(Selection((name[:5],), (), ()), (), {})
+    )
     repaired = repair(Task([path], settings_for, settings_for(tmp_path), unsafe=True))
     assert repaired.contents.get(path, path.read_bytes()).decode() == side(lines, "+")
     assert repaired.contents or repaired.checked.findings

@@ -1,4 +1,6 @@
-"""Programs that nobody would write so, with bugs of many rules: all are mended, and no safe fix takes a comment."""
+"""Programs that nobody would write so, with bugs of many rules: all are mended, and no safe fix
+takes a comment.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +140,10 @@ def tabs_and_crlf(text: str) -> bytes:
 
 
 def comments_and_form_feeds(text: str) -> bytes:
-    lines = [f"{line}  # é" if line.endswith((")", ":")) and "(" in line else line for line in text.splitlines()]
+    lines = [
+        f"{line}  # é" if line.endswith((")", ":")) and "(" in line else line
+        for line in text.splitlines()
+    ]
     return (
         ("# -*- coding: latin-1 -*-\n" + "\n".join(lines) + "\n")
         .replace("\nfor ", "\n\f\n# rounds\nfor ")
@@ -151,14 +156,18 @@ DRESSES: tuple[Callable[[str], bytes], ...] = (as_it_is, tabs_and_crlf, comments
 
 @pytest.mark.parametrize("dress", DRESSES, ids=lambda dress: dress.__name__)
 @pytest.mark.parametrize("code", UGLY)
-def test_an_ugly_program_is_mended(code: str, dress: Callable[[str], bytes], tmp_path: pathlib.Path) -> None:
+def test_an_ugly_program_is_mended(
+    code: str, dress: Callable[[str], bytes], tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(dress(HEAD + UGLY[code]))
     safely = _mended(path, unsafe=False)
     assert _comments(path.read_bytes()) <= _comments(safely.contents.get(path, path.read_bytes()))
     mended = _mended(path, unsafe=True)
     assert code in mended.codes
-    assert [finding for finding in mended.checked.findings if finding.severity > Severity.NOTE] == []
+    assert [
+        finding for finding in mended.checked.findings if finding.severity > Severity.NOTE
+    ] == []
     path.write_bytes(mended.contents[path])
     assert _mended(path, unsafe=True).contents == {}
 
@@ -170,4 +179,6 @@ def _mended(path: pathlib.Path, *, unsafe: bool) -> Repaired:
 
 def _comments(content: bytes) -> collections.Counter[str]:
     tokens = tokenize.tokenize(io.BytesIO(content).readline)
-    return collections.Counter(token.string.strip() for token in tokens if token.type == tokenize.COMMENT)
+    return collections.Counter(
+        token.string.strip() for token in tokens if token.type == tokenize.COMMENT
+    )

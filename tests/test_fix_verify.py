@@ -1,4 +1,6 @@
-"""`gradlint verify` and `check --fix --verify`: the program is run before and after, and that decides."""
+"""`gradlint verify` and `check --fix --verify`: the program is run before and after, and that
+decides.
+"""
 
 from __future__ import annotations
 
@@ -69,15 +71,21 @@ def test_both_programs_are_run_and_shown_side_by_side(folder: pathlib.Path, run:
     assert (folder / "losses.py").read_text(encoding="utf-8") == LOSSES
 
 
-def test_fixes_are_written_once_the_mended_program_runs_clean(folder: pathlib.Path, run: Run) -> None:
+def test_fixes_are_written_once_the_mended_program_runs_clean(
+    folder: pathlib.Path, run: Run
+) -> None:
     ran = run("check", "--fix", "--verify", "--run", "train.py 3", "--no-cache")
     assert ran.code == 0, ran
     assert (folder / "losses.py").read_text(encoding="utf-8") == MENDED
     assert sorted(os.listdir(folder)) == ["losses.py", "train.py"]
 
 
-def test_nothing_is_written_where_the_mended_program_does_not_end(folder: pathlib.Path, run: Run) -> None:
-    (folder / "train.py").write_text(TRAIN + "if sys.argv[2:]:\n    raise SystemError", encoding="utf-8")
+def test_nothing_is_written_where_the_mended_program_does_not_end(
+    folder: pathlib.Path, run: Run
+) -> None:
+    (folder / "train.py").write_text(
+        TRAIN + "if sys.argv[2:]:\n    raise SystemError", encoding="utf-8"
+    )
     ran = run("check", "--fix", "--verify", "--run", "train.py 4 x")
     assert ran.code == 1, ran
     assert "nothing is written" in ran.err
@@ -85,12 +93,24 @@ def test_nothing_is_written_where_the_mended_program_does_not_end(folder: pathli
     assert (folder / "losses.py").read_text(encoding="utf-8") == LOSSES
 
 
-def ran(*losses: float, raised: str = "", findings: tuple[str, ...] = (), before_bug: int | None = None) -> Ran:
-    return Ran(raised, len(losses), findings, {"model.weight": True}, losses, before_bug, frozenset(["GL101"]))
+def ran(
+    *losses: float, raised: str = "", findings: tuple[str, ...] = (), before_bug: int | None = None
+) -> Ran:
+    return Ran(
+        raised,
+        len(losses),
+        findings,
+        {"model.weight": True},
+        losses,
+        before_bug,
+        frozenset(["GL101"]),
+    )
 
 
 def compared(before: Ran, after: Ran, code: str = "GL101") -> Comparison:
-    nothing = Checked((), (), (), Texts({}), (), settings_finder(lambda each: each), frozenset(), Cache())
+    nothing = Checked(
+        (), (), (), Texts({}), (), settings_finder(lambda each: each), frozenset(), Cache()
+    )
     return Comparison(before, after, Repaired(nothing, {}, {}, 1, frozenset([code])))
 
 
@@ -153,9 +173,12 @@ def test_a_copy_within_the_folder_does_not_copy_itself(tmp_path: pathlib.Path) -
 def test_the_scripts_are_those_that_reach_what_was_mended(folder: pathlib.Path) -> None:
     (folder / "other.py").write_text("print(1)\n")
     (folder / "library.py").write_text("import losses\n")
-    (folder / "main.py").write_text("from library import losses\nif __name__ == '__main__':\n    print(losses)\n")
+    (folder / "main.py").write_text(
+        "from library import losses\nif __name__ == '__main__':\n    print(losses)\n"
+    )
     (folder / "late.py").write_text(
-        "import sys\nif sys.argv[1:]:\n    try:\n        pass\n    finally:\n        import library\n"
+        "import sys\nif sys.argv[1:]:\n    try:\n        pass\n    finally:\n"
+        "        import library\n"
         "elif sys.flags.debug:\n    def f():\n        from library import losses\nprint(1)\n"
     )
     files = sorted(path.relative_to(folder) for path in folder.glob("*.py"))
@@ -165,7 +188,12 @@ def test_the_scripts_are_those_that_reach_what_was_mended(folder: pathlib.Path) 
 
 def test_scripts_are_told_by_the_texts_that_were_checked(folder: pathlib.Path) -> None:
     files = [pathlib.Path(name) for name in ("losses.py", "notes.ipynb", "train.py")]
-    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": TRAIN}]}
+    notebook = {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {},
+        "cells": [{"cell_type": "code", "source": TRAIN}],
+    }
     (folder / "notes.ipynb").write_text(json.dumps(notebook))
     assert scripts_of(files, [pathlib.Path("losses.py")], Texts({})) == [files[2]]
     assert scripts_of(files, [pathlib.Path("losses.py")], Texts({"train.py": b"print(1)\n"})) == []
@@ -186,7 +214,9 @@ def test_what_cannot_be_verified_is_said(
     folder: pathlib.Path, run: Run, words: tuple[str, ...], complaint: str
 ) -> None:
     (folder.parent / "outside.py").touch()
-    (folder / "losses.py").write_text("def f():\n" + textwrap.indent(LOSSES + TRAIN.replace(FROM, ""), "    "))
+    (folder / "losses.py").write_text(
+        "def f():\n" + textwrap.indent(LOSSES + TRAIN.replace(FROM, ""), "    ")
+    )
     ran = run(*words)
     assert ran.code == 2
     assert complaint in ran.err

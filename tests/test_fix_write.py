@@ -1,4 +1,6 @@
-"""Mended files are written whole or not at all, whatever happens meanwhile, and nothing else is written."""
+"""Mended files are written whole or not at all, whatever happens meanwhile, and nothing else is
+written.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ FIXED = BROKEN.replace("torch.tensor(0.0)", "0.0 * logits.sum()")
 NAMES = ("a.py", "b.py", "c.py")
 KILLS = 200
 
-# Ends the process, as no handler can prevent, when the file with this number is about to be put in place.
+# Ends the process, as no handler can prevent, when the file with this number is about to be put in
+# place.
 KILLED = """
 import os, signal, sys
 
@@ -46,7 +49,8 @@ sys.addaudithook(hook)
 from gradlint.cli import main
 main()
 """
-# Kills, at random times, processes that do nothing but write files, and looks at the files after each.
+# Kills, at random times, processes that do nothing but write files, and looks at the files after
+# each.
 WRITERS = """
 import os, pathlib, random, signal, sys, time
 from gradlint.output import replace_file
@@ -110,7 +114,9 @@ def test_a_writer_killed_at_any_moment_leaves_every_file_whole(folder: pathlib.P
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the system has no signals")
 @pytest.mark.parametrize("number", [1, 2])
-def test_fixes_killed_between_two_files_leave_each_old_or_new(folder: pathlib.Path, number: int) -> None:
+def test_fixes_killed_between_two_files_leave_each_old_or_new(
+    folder: pathlib.Path, number: int
+) -> None:
     killed = gradlint(KILLED, str(number), "check", "--fix", "--no-cache", "--jobs", "1", ".")
     assert killed.returncode == -9, killed
     assert texts(folder) == [FIXED] * (number - 1) + [BROKEN] * (len(NAMES) - number + 1)
@@ -123,7 +129,12 @@ def test_fixes_killed_between_two_files_leave_each_old_or_new(folder: pathlib.Pa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell which processes run")
 def test_only_what_nobody_writes_any_more_is_removed(folder: pathlib.Path) -> None:
-    kept = {f".a.py.gradlint-{os.getpid()}-0123abcd", ".a.py.gradlint-0-0123abcd", ".a.py.gradlint-99-x", "a.py.bak"}
+    kept = {
+        f".a.py.gradlint-{os.getpid()}-0123abcd",
+        ".a.py.gradlint-0-0123abcd",
+        ".a.py.gradlint-99-x",
+        "a.py.bak",
+    }
     for name in {*kept, ".a.py.gradlint-999999999-0123abcd"}:
         (folder / name).write_text("")
     output.remove_leftovers([folder, folder / "nowhere"])
@@ -156,7 +167,9 @@ def test_a_file_that_cannot_be_written_is_reported_and_the_others_are_mended(
     assert texts(folder) == [FIXED, BROKEN, FIXED]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write everywhere")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write everywhere"
+)
 def test_a_tree_that_is_read_only_is_left_as_it_was(folder: pathlib.Path, run: Run) -> None:
     folder.chmod(0o555)
     try:
@@ -201,7 +214,9 @@ def test_links_within_the_tree_stay_links_and_those_out_of_it_are_not_followed(
     assert texts(folder) == [FIXED] * len(NAMES)
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only the superuser gives files away")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only the superuser gives files away"
+)
 def test_the_owner_of_a_file_stays(folder: pathlib.Path, run: Run) -> None:
     os.chown(folder / "a.py", 12345, 12346)
     (folder / "a.py").chmod(0o600)

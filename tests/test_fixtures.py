@@ -43,7 +43,10 @@ def test_check_says_what_the_markers_say(program: Program) -> None:
 
     found = analyze(program.files(), select=lambda code: True).findings
     reported = {
-        (Place(_relative(finding.at.path, program.folder), finding.at.line, finding.code), finding.severity.label)
+        (
+            Place(_relative(finding.at.path, program.folder), finding.at.line, finding.code),
+            finding.severity.label,
+        )
         for finding in found
     }
     assert disagreements(program.markers(), reported, rules().keys()) == []
@@ -60,8 +63,13 @@ def _said(findings: Iterable[Finding], folder: pathlib.Path) -> Iterator[str]:
     files = Files(lambda path: pathlib.Path(path).read_text(encoding="utf-8"))
     for finding in with_fixes(findings, files):
         end = f"{finding.at.end_line}:{finding.at.end_column}"
-        yield f"{_place(finding.at, folder)}-{end} {finding.code} {finding.severity.label}: {finding.message}"
-        yield from (f"  {_place(related.at, folder)} {related.message}" for related in finding.related)
+        yield (
+            f"{_place(finding.at, folder)}-{end} {finding.code} {finding.severity.label}: "
+            f"{finding.message}"
+        )
+        yield from (
+            f"  {_place(related.at, folder)} {related.message}" for related in finding.related
+        )
         yield f"  help: {finding.help}"
         fix, file = finding.fix, files.file(finding.at.path)
         if fix is not None and file is not None:
@@ -108,8 +116,10 @@ def _unshown(case: Case, after: Record) -> str:
         return f"it ends in {before.exception}"
     shown = {
         "untrained": before.untrained > case.untrained or not before.steps,
-        "wrong-update": abs(before.checksum - after.checksum) > 1e-7 * max(before.checksum, after.checksum),
-        "grows": len(before.live) > 3 and before.live[-1] - before.live[0] > after.live[-1] - after.live[0],
+        "wrong-update": abs(before.checksum - after.checksum)
+        > 1e-7 * max(before.checksum, after.checksum),
+        "grows": len(before.live) > 3
+        and before.live[-1] - before.live[0] > after.live[-1] - after.live[0],
         "nan": before.nonfinite,
         "warns": any(message in warning for warning in before.warnings),
     }
@@ -120,7 +130,9 @@ HERE = functools.partial(Place, "train.py")
 
 
 def _judge(source: str, *reported: tuple[Place, str]) -> list[str]:
-    return disagreements(list(read_markers("train.py", source)), reported, {"GL101", "GL102", "GL205"})
+    return disagreements(
+        list(read_markers("train.py", source)), reported, {"GL101", "GL102", "GL205"}
+    )
 
 
 def test_an_expectation_is_met_by_a_finding_on_its_line() -> None:
@@ -131,7 +143,9 @@ def test_an_expectation_is_met_by_a_finding_on_its_line() -> None:
 def test_a_group_is_met_by_one_of_its_lines() -> None:
     source = "x = 1  # expect: GL101 (any of a), GL102\ny = 2  # expect: GL101 (any of a)\n"
     assert _judge(source, (HERE(2, "GL101"), "error"), (HERE(1, "GL102"), "error")) == []
-    assert _judge(source, (HERE(1, "GL102"), "error")) == ["GL101 at train.py:1 or GL101 at train.py:2 is not reported"]
+    assert _judge(source, (HERE(1, "GL102"), "error")) == [
+        "GL101 at train.py:1 or GL101 at train.py:2 is not reported"
+    ]
 
 
 def test_a_line_without_a_marker_is_silent_but_for_notes() -> None:

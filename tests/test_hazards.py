@@ -1,4 +1,6 @@
-"""Which parts are worth entering, by what their code may do to tensors; and the data that it goes by, held to torch."""
+"""Which parts are worth entering, by what their code may do to tensors; and the data that it goes
+by, held to torch.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,12 @@ def test_a_module_that_is_made_with_a_hazard_is_entered(made: str) -> None:
     assert is_entered(made=made)
 
 
-GRIDS = (torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0]), torch.zeros(3, 3), torch.ones(3, 3), torch.tensor(0.5).repeat(5))
+GRIDS = (
+    torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0]),
+    torch.zeros(3, 3),
+    torch.ones(3, 3),
+    torch.tensor(0.5).repeat(5),
+)
 
 
 def _is_singular(operation: Callable[..., Any]) -> bool:
@@ -150,8 +157,14 @@ def test_what_is_called_singular_has_a_gradient_that_is_not_finite() -> None:
     assert sound == []
 
 
-POINTWISE = "abs acos asin atan atan2 cbrt ceil cos cosh erf erfc exp exp2 expm1 hypot log log1p neg pow reciprocal"
-POINTWISE += " relu rsqrt sigmoid sin sinh softplus sqrt square tan tanh div mul add sub maximum where prod norm std"
+POINTWISE = (
+    "abs acos asin atan atan2 cbrt ceil cos cosh erf erfc exp exp2 expm1 hypot log log1p neg pow "
+    "reciprocal"
+)
+POINTWISE += (
+    " relu rsqrt sigmoid sin sinh softplus sqrt square tan tanh div mul add sub maximum where "
+    "prod norm std"
+)
 
 
 @pytest.mark.parametrize("name", POINTWISE.split())

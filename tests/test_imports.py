@@ -10,14 +10,17 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 
-# Who may import whom: each layer the ones before it (and itself). A name ending in `/` is a folder, less those of its
-# modules that are layers of their own.
+# Who may import whom: each layer the ones before it (and itself). A name ending in `/` is a folder,
+# less those of its modules that are layers of their own.
 LAYERS = (
-    "dataclass", "errors", "garbage", "guess", "memo", "names", "owners", "evidence", "output", "room", "watch",
-    "parallel", "finding", "tape", "coverage", "paths", "rule", "rules/", "completion", "fingerprint", "report/",
+    "dataclass", "errors", "garbage", "guess", "memo", "names", "owners", "evidence", "output",
+    "room", "watch",
+    "parallel", "finding", "tape", "coverage", "paths", "rule", "rules/", "completion",
+    "fingerprint", "report/",
     "ignore", "config", "source/", "library/effects", "ir/", "interpret/", "program/", "contracts/",
     "program/entries", "interpret/driving", "interpret/session", "library/", "cache", "analyzer",
-    "analysis", "suppress", "annotate", "baseline", "checker", "importers", "since", "merge", "fix/", "codemods/",
+    "analysis", "suppress", "annotate", "baseline", "checker", "importers", "since", "merge",
+    "fix/", "codemods/",
     "trace/", "api", "callbacks", "lsp/", "pytest_plugin", "agents", "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
@@ -33,7 +36,9 @@ MAY_IMPORT_TORCH = (
 
 
 def layer(module: str) -> str | None:
-    """The layer of `gradlint.source.files` is `source/`, that of `gradlint.cli` is `cli`; None for strangers."""
+    """The layer of `gradlint.source.files` is `source/`, that of `gradlint.cli` is `cli`; None for
+    strangers.
+    """
     if module == "gradlint_rules" or module.startswith("gradlint_rules."):
         return "rules/"
     package, _, rest = module.partition(".")
@@ -47,7 +52,9 @@ def layer(module: str) -> str | None:
 
 
 def imported(path: pathlib.Path) -> Iterator[str]:
-    """The modules that a file imports, wherever in it; what is there for type checkers only does not count."""
+    """The modules that a file imports, wherever in it; what is there for type checkers only does
+    not count.
+    """
     pending: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while pending:
         match pending.pop():
@@ -67,7 +74,9 @@ def faults(module: str, imports: Iterator[str]) -> list[str]:
     own = layer(module)
     below = LAYERS[: LAYERS.index(own) + 1] if own in LAYERS else ()
     allowed = ALONE.get(own or "", {None, *below})
-    return [f"{module} imports {other}" for other in imports if layer(other) not in {None, *allowed}]
+    return [
+        f"{module} imports {other}" for other in imports if layer(other) not in {None, *allowed}
+    ]
 
 
 def modules() -> Iterator[tuple[str, pathlib.Path]]:
@@ -99,19 +108,43 @@ def test_only_what_runs_programs_imports_torch() -> None:
         f"{path}: {name}"
         for _, path in modules()
         for name in imported(path)
-        if name.partition(".")[0] == "torch" and not str(path.relative_to(ROOT)).startswith(MAY_IMPORT_TORCH)
+        if name.partition(".")[0] == "torch"
+        and not str(path.relative_to(ROOT)).startswith(MAY_IMPORT_TORCH)
     ]
     assert wrong == []
 
 
 # What takes long to import, and what a command can do without.
-CHECKING = ("gradlint.checker", "gradlint.tape", "gradlint.interpret", "gradlint.ir.nodes", "tomllib", "json")
-STRANGERS = ("libcst", "importlib.metadata", "multiprocessing", "concurrent.futures", "email", "ssl", "shutil")
-OTHER_COMMANDS = ("gradlint.fix.attach", "gradlint.report.sarif", "gradlint.trace.run", "gradlint.lsp", "logging")
+CHECKING = (
+    "gradlint.checker",
+    "gradlint.tape",
+    "gradlint.interpret",
+    "gradlint.ir.nodes",
+    "tomllib",
+    "json",
+)
+STRANGERS = (
+    "libcst",
+    "importlib.metadata",
+    "multiprocessing",
+    "concurrent.futures",
+    "email",
+    "ssl",
+    "shutil",
+)
+OTHER_COMMANDS = (
+    "gradlint.fix.attach",
+    "gradlint.report.sarif",
+    "gradlint.trace.run",
+    "gradlint.lsp",
+    "logging",
+)
 TRAINING = "import torch\n\nloss = torch.zeros(3).sum()\nloss.backward()\n"
 
 
-def loaded(watched: tuple[str, ...], *arguments: str, cwd: pathlib.Path, before: str = "") -> set[str]:
+def loaded(
+    watched: tuple[str, ...], *arguments: str, cwd: pathlib.Path, before: str = ""
+) -> set[str]:
     """Which of the `watched` modules a gradlint command imports."""
     script = f"""
 import atexit, sys
@@ -121,7 +154,9 @@ atexit.register(lambda: print("loaded:", *sorted((set(sys.modules) - known) & se
 from gradlint.cli import main
 main({arguments!r})
 """
-    ran = subprocess.run([sys.executable, "-c", script], cwd=cwd, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=cwd, capture_output=True, text=True, check=False
+    )
     (line,) = [line for line in ran.stdout.splitlines() if line.startswith("loaded:")]
     return set(line.split()[1:])
 
@@ -138,13 +173,18 @@ def test_a_check_never_imports_torch(tmp_path: pathlib.Path) -> None:
 
 def test_a_clean_file_is_checked_without_what_it_does_not_need(tmp_path: pathlib.Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING.replace("zeros(3)", "zeros(3, requires_grad=True)"))
-    assert loaded((*STRANGERS, *OTHER_COMMANDS), "check", "--no-cache", "train.py", cwd=tmp_path) == set()
+    assert (
+        loaded((*STRANGERS, *OTHER_COMMANDS), "check", "--no-cache", "train.py", cwd=tmp_path)
+        == set()
+    )
 
 
 def test_only_the_rules_that_are_selected_are_imported(tmp_path: pathlib.Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
     watched = ("gradlint_rules.GL101_constant_loss", "gradlint_rules.GL702_unstable_log")
-    assert loaded(watched, "check", "--select", "GL101", "train.py", cwd=tmp_path) == set(watched[:1])
+    assert loaded(watched, "check", "--select", "GL101", "train.py", cwd=tmp_path) == set(
+        watched[:1]
+    )
 
 
 def test_nothing_that_checks_is_imported_where_nothing_has_changed(tmp_path: pathlib.Path) -> None:
@@ -165,7 +205,9 @@ def test_an_import_of_torch_would_be_noticed() -> None:
 
 
 @pytest.mark.parametrize(("command", "frozen"), [("check", True), ("rule", False)])
-def test_only_a_check_leaves_without_a_search_for_cycles(tmp_path: pathlib.Path, command: str, frozen: bool) -> None:
+def test_only_a_check_leaves_without_a_search_for_cycles(
+    tmp_path: pathlib.Path, command: str, frozen: bool
+) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
     arguments = (command, "train.py") if command == "check" else (command,)
     script = f"""
@@ -174,5 +216,7 @@ atexit.register(lambda: print("frozen:", gc.get_freeze_count() > 0))
 from gradlint.cli import main
 main({arguments!r})
 """
-    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert ran.stdout.splitlines()[-1] == f"frozen: {frozen}"

@@ -13,7 +13,11 @@ def ir_of(source: str) -> str:
 
 
 def test_spellings_that_mean_the_same_lower_to_the_same_nodes() -> None:
-    assert ir_of("with a, b:\n    c()").count("With") == ir_of("with a:\n    with b:\n        c()").count("With") == 2
+    assert (
+        ir_of("with a, b:\n    c()").count("With")
+        == ir_of("with a:\n    with b:\n        c()").count("With")
+        == 2
+    )
     assert "Literal value=-1" in ir_of("x = -1")
     assert "Unary" not in ir_of("x = -1")
 

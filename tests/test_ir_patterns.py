@@ -42,7 +42,8 @@ class Point:
 
 
 SUBJECTS = [
-    1, 2, 3, None, Point(0, 5), Point(4, 5), "abc", "xyz", {"kind": "k", "n": 1}, {"n": 1}, (7, 0), (7, 1),
+    1, 2, 3, None, Point(0, 5), Point(4, 5), "abc", "xyz", {"kind": "k", "n": 1}, {"n": 1}, (7, 0),
+    (7, 1),
     [1, 2, 3, 4], [], (9,), 2.5,
 ]  # fmt: skip
 

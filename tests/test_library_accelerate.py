@@ -54,4 +54,6 @@ def test_a_clip_in_every_round_of_a_window_unscales_again(
     path = tmp_path / "train.py"
     path.write_text(PROGRAM.format(made=made, clip=clip))
     found = analyze([path], select="GL406".__eq__, without_parts=[path]).findings
-    assert [(finding.at.line, finding.severity) for finding in found] == ([(16, severity)] if severity else [])
+    assert [(finding.at.line, finding.severity) for finding in found] == (
+        [(16, severity)] if severity else []
+    )

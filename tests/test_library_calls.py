@@ -1,4 +1,6 @@
-"""Whatever a program gives to a function or method that the library models is no mistake of gradlint's own."""
+"""Whatever a program gives to a function or method that the library models is no mistake of
+gradlint's own.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ from gradlint import library
 from gradlint.interpret.registry import FUNCTIONS, METHODS
 
 library.load()
-ODD = ("5", "[1]", "{}", "x", "torch.ones(2)", "torch.nn.Linear(2, 2)", "None", "lambda y: y", "Kind()", "*x")
+ODD = (
+    "5",
+    "[1]",
+    "{}",
+    "x",
+    "torch.ones(2)",
+    "torch.nn.Linear(2, 2)",
+    "None",
+    "lambda y: y",
+    "Kind()",
+    "*x",
+)
 PARTS = 4
 
 
@@ -20,7 +33,8 @@ def _program(imports: str, base: str, calls: list[str]) -> str:
     """A program that makes each of the calls in a function of its own."""
     head = f"import torch\n{imports}\n\nclass Kind({base}):\n    pass\n\n"
     text = head + "\n".join(
-        f"def f{number}(x, loss):\n    y = {call}\n    y(x)\n    loss.backward()\n" for number, call in enumerate(calls)
+        f"def f{number}(x, loss):\n    y = {call}\n    y(x)\n    loss.backward()\n"
+        for number, call in enumerate(calls)
     )
     compile(text, "calls.py", "exec")  # what does not parse is not analysed, and has no mistakes
     return text
@@ -51,7 +65,9 @@ def _real(name: str) -> Any:
         return None
 
 
-METHODS_OF_CLASSES = sorted({(cls, name) for cls, name in METHODS if "." in cls and hasattr(_real(cls), name)})
+METHODS_OF_CLASSES = sorted(
+    {(cls, name) for cls, name in METHODS if "." in cls and hasattr(_real(cls), name)}
+)
 
 
 def test_there_are_methods_to_call() -> None:

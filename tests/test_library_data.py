@@ -1,4 +1,6 @@
-"""What is a number, a text or a batch holds no parameters: the interpreter takes it for data, as it is in torch."""
+"""What is a number, a text or a batch holds no parameters: the interpreter takes it for data, as it
+is in torch.
+"""
 
 from __future__ import annotations
 
@@ -202,7 +204,9 @@ deepspeed.init_distributed()
 
 def requires_grad(value: object) -> bool:
     """Whether a gradient can come back to what torch gives."""
-    return any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in _pytree.tree_leaves(value))
+    return any(
+        isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in _pytree.tree_leaves(value)
+    )
 
 
 def unknowns(value: Abstract | None) -> list[Unknown]:

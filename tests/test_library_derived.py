@@ -1,4 +1,6 @@
-"""Classes of the program that are derived from a library's: what the model knows of the base breaks on none of them."""
+"""Classes of the program that are derived from a library's: what the model knows of the base breaks
+on none of them.
+"""
 
 import pathlib
 
@@ -9,8 +11,14 @@ from gradlint.analysis import analyze
 from gradlint.interpret import registry
 
 library.load()
-_NEVER_DERIVED = {"torch.return_types", "torch.nn.parallel.Reducer"}  # names of the model, no classes of torch
-OWNERS = sorted({owner for owner, _ in (*registry.METHODS, *registry.ATTRIBUTES) if "." in owner} - _NEVER_DERIVED)
+_NEVER_DERIVED = {
+    "torch.return_types",
+    "torch.nn.parallel.Reducer",
+}  # names of the model, no classes of torch
+OWNERS = sorted(
+    {owner for owner, _ in (*registry.METHODS, *registry.ATTRIBUTES) if "." in owner}
+    - _NEVER_DERIVED
+)
 CLASS = """\
 import torch
 import {package}
@@ -45,9 +53,15 @@ for _ in range(3):
 
 
 def program_of(owner: str) -> str:
-    """A program that derives from a class and does with an object of it what the model knows of one."""
+    """A program that derives from a class and does with an object of it what the model knows of
+    one.
+    """
     package, _, short = owner.rpartition(".")
-    known = {name for base, name in (*registry.METHODS, *registry.ATTRIBUTES) if base in registry.bases(owner)}
+    known = {
+        name
+        for base, name in (*registry.METHODS, *registry.ATTRIBUTES)
+        if base in registry.bases(owner)
+    }
     plain = {name.removeprefix("__set_").removesuffix("__") for name in known}
     names = sorted(name for name in plain if name.isidentifier() and not name.startswith("__"))
     head = CLASS.format(package=package, base=short if package == "builtins" else owner)

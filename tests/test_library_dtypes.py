@@ -1,4 +1,6 @@
-"""Questions about dtypes: what carries a gradient holds floats, what was cast to integers does not."""
+"""Questions about dtypes: what carries a gradient holds floats, what was cast to integers does
+not.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,12 @@ for x, y in DataLoader(unseen.samples()):
         "not torch.is_floating_point(x)",
     ],
 )
-@pytest.mark.parametrize(("cast", "codes"), [("", []), (".to(torch.float32)", []), (".argmax(-1)", ["GL104"])])
-def test_what_carries_a_gradient_holds_floats(asked: str, cast: str, codes: list[str], tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("cast", "codes"), [("", []), (".to(torch.float32)", []), (".argmax(-1)", ["GL104"])]
+)
+def test_what_carries_a_gradient_holds_floats(
+    asked: str, cast: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "train.py"
     path.write_text(PROGRAM.format(asked, cast), encoding="utf-8")
     assert [finding.code for finding in analyze([path], select=lambda _: True).findings] == codes

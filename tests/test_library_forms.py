@@ -1,4 +1,6 @@
-"""What the library makes of rarer forms of a call: several results, two arguments where one is usual."""
+"""What the library makes of rarer forms of a call: several results, two arguments where one is
+usual.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,11 @@ train(network, torch.optim.SGD(network.parameters(), lr=0.1), torch.randn(6, 3, 
 
 def found(body: str, folder: pathlib.Path, network: str = "Base") -> list[str]:
     path = folder / "train.py"
-    text = HEAD + "".join(f"        {line}\n" for line in body.splitlines()) + TAIL.format(network=network)
+    text = (
+        HEAD
+        + "".join(f"        {line}\n" for line in body.splitlines())
+        + TAIL.format(network=network)
+    )
     path.write_text(text, encoding="utf-8")
     analysis = analyze([path], select=lambda code: True)
     assert analysis.gaps == ()
@@ -60,17 +66,26 @@ def found(body: str, folder: pathlib.Path, network: str = "Base") -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("result", "codes"), [("factors", []), ("pivots.float()", ["GL104"]), ("info.float()", ["GL104"])]
+    ("result", "codes"),
+    [("factors", []), ("pivots.float()", ["GL104"]), ("info.float()", ["GL104"])],
 )
-def test_of_three_results_each_has_its_own_gradient(result: str, codes: list[str], tmp_path: pathlib.Path) -> None:
-    body = f"factors, pivots, info = torch.linalg.lu_factor_ex(model(x).T @ model(x))\nloss = {result}.sum()"
+def test_of_three_results_each_has_its_own_gradient(
+    result: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
+    body = (
+        "factors, pivots, info = torch.linalg.lu_factor_ex(model(x).T @ model(x))\n"
+        f"loss = {result}.sum()"
+    )
     assert found(body, tmp_path) == codes
 
 
 @pytest.mark.parametrize(
-    ("network", "codes"), [("Base", []), ("Cutting", ["GL102"]), ("Skipping", []), ("Calling", ["GL102"])]
+    ("network", "codes"),
+    [("Base", []), ("Cutting", ["GL102"]), ("Skipping", []), ("Calling", ["GL102"])],
 )
-def test_super_of_a_class_begins_behind_it(network: str, codes: list[str], tmp_path: pathlib.Path) -> None:
+def test_super_of_a_class_begins_behind_it(
+    network: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
     assert found("loss = model(x).square().mean()", tmp_path, network) == codes
 
 

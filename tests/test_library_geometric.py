@@ -59,8 +59,12 @@ for _ in range(3):
         ("x", "pass", "made = made.round()", "GL108"),
     ],
 )
-def test_what_propagate_runs_is_judged(given: str, message: str, update: str, code: str, tmp_path: Path) -> None:
+def test_what_propagate_runs_is_judged(
+    given: str, message: str, update: str, code: str, tmp_path: Path
+) -> None:
     path = tmp_path / "program.py"
     path.write_text(LAYER.format(given=given, message=message, update=update))
     found = analyze([path], select=lambda code: code[:3] in ("GL1", "GL2")).findings
-    assert {finding.code for finding in found if finding.severity > Severity.NOTE} == ({code} if code else set())
+    assert {finding.code for finding in found if finding.severity > Severity.NOTE} == (
+        {code} if code else set()
+    )

@@ -1,4 +1,6 @@
-"""The grad mode that code runs in: what a module runs is not under the contexts of whoever asks for its names."""
+"""The grad mode that code runs in: what a module runs is not under the contexts of whoever asks for
+its names.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,10 @@ for x in torch.randn(3, 4, 2):
 
 @pytest.mark.parametrize(
     ("behind", "codes"),
-    [("", []), ("with torch.inference_mode(): y = torch.empty(3)\ntorch.nn.init.normal_(y)", ["GL302"])],
+    [
+        ("", []),
+        ("with torch.inference_mode(): y = torch.empty(3)\ntorch.nn.init.normal_(y)", ["GL302"]),
+    ],
 )
 def test_what_is_initialised_under_inference_mode_may_be_made_there(
     behind: str, codes: list[str], tmp_path: pathlib.Path

@@ -1,4 +1,6 @@
-"""GL504 where the length of what is looped over is written down, in whatever way the program comes by it."""
+"""GL504 where the length of what is looped over is written down, in whatever way the program comes
+by it.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,21 @@ def test_what_is_left_is_left_of_the_written_length(data: str, loop: str) -> Non
     for length, every, last in itertools.product((7, 12, 16, 20, 33, 40), (2, 3, 5, 8), LASTS):
         if every < length:
             text = PROGRAM.format(data.format(length), loop, every, f"(i + 1) % {every} == 0{last}")
-            found = analyze([path := pathlib.Path("train.py")], select={"GL504"}.__contains__, sources={path: text})
+            found = analyze(
+                [path := pathlib.Path("train.py")],
+                select={"GL504"}.__contains__,
+                sources={path: text},
+            )
             assert bool(found.findings) == bool(length % every and not last), text
 
 
 @pytest.mark.parametrize("bounds", [":n", "n:", "::n", "n:, 1:"])
 def test_the_length_of_a_slice_with_an_unknown_bound_is_unknown(bounds: str) -> None:
-    text = PROGRAM.format(f"n = int(input()); data = torch.randn(7, 4)[{bounds}]", "i in range(len(data))", 2, "i % 2")
-    found = analyze([path := pathlib.Path("train.py")], select={"GL504"}.__contains__, sources={path: text})
+    text = PROGRAM.format(
+        f"n = int(input()); data = torch.randn(7, 4)[{bounds}]", "i in range(len(data))", 2, "i % 2"
+    )
+    found = analyze(
+        [path := pathlib.Path("train.py")], select={"GL504"}.__contains__, sources={path: text}
+    )
     assert [finding.code for finding in found.findings] == ["GL504"]
     assert not [gap for gap in found.gaps if gap.kind == "internal"]

@@ -1,4 +1,6 @@
-"""What gradlint knows of Lightning's automatic optimization. Each claim was seen to hold in Lightning 2.6."""
+"""What gradlint knows of Lightning's automatic optimization. Each claim was seen to hold in
+Lightning 2.6.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ def test_a_loss_that_training_step_leaves_out_of_its_result_is_told(tmp_path: pa
     assert _told(tmp_path, program) == ["GL111"]
 
 
-def test_a_module_is_not_trained_half_made_where_its_init_refuses_a_setting(tmp_path: pathlib.Path) -> None:
+def test_a_module_is_not_trained_half_made_where_its_init_refuses_a_setting(
+    tmp_path: pathlib.Path,
+) -> None:
     assert _told(tmp_path, CHECKED) == []
 
 
@@ -131,11 +135,15 @@ class Net(lightning.LightningModule):
 """
 
 
-@pytest.mark.parametrize(("backward", "codes"), [("loss.backward()", ["GL507"]), ("self.manual_backward(loss)", [])])
+@pytest.mark.parametrize(
+    ("backward", "codes"), [("loss.backward()", ["GL507"]), ("self.manual_backward(loss)", [])]
+)
 def test_who_calls_manual_backward_leaves_nothing_to_the_trainer(
     backward: str, codes: list[str], tmp_path: pathlib.Path
 ) -> None:
-    """Automatic optimization refuses it, so it was switched off: before Lightning 1.2, the Trainer could be told so."""
+    """Automatic optimization refuses it, so it was switched off: before Lightning 1.2, the Trainer
+    could be told so.
+    """
     program = tmp_path / "net.py"
     program.write_text(MANUAL.format(backward))
     found = analyze([program], select=lambda code: code == "GL507")

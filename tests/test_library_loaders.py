@@ -1,4 +1,6 @@
-"""How many batches a loader gives: a window of three that leaves a rest is told, exactly where torch leaves one."""
+"""How many batches a loader gives: a window of three that leaves a rest is told, exactly where
+torch leaves one.
+"""
 
 from __future__ import annotations
 
@@ -83,8 +85,12 @@ def test_a_rest_is_told_where_torch_leaves_one(tmp_path: pathlib.Path) -> None:
     names: dict[str, Any] = {}
     exec(SETUP, names)
     path = tmp_path / "train.py"
-    path.write_text(SETUP + "".join(ROUNDS.format(*each) for each in enumerate(KNOWN)), encoding="utf-8")
+    path.write_text(
+        SETUP + "".join(ROUNDS.format(*each) for each in enumerate(KNOWN)), encoding="utf-8"
+    )
     found = analyze([path], select=lambda code: code == "GL504").findings
     first, length = SETUP.count("\n") + 1, ROUNDS.count("\n")
     told = {KNOWN[(finding.at.line - first) // length] for finding in found}
-    assert told == {loader for loader in KNOWN if (count := len(eval(loader, names))) > 3 and count % 3}
+    assert told == {
+        loader for loader in KNOWN if (count := len(eval(loader, names))) > 3 and count % 3
+    }

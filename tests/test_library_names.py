@@ -1,4 +1,6 @@
-"""What gradlint takes something unknown for by its name: by its words, and by none that only lies inside one."""
+"""What gradlint takes something unknown for by its name: by its words, and by none that only lies
+inside one.
+"""
 
 from __future__ import annotations
 
@@ -63,20 +65,28 @@ GIVES_A_SECOND_MEAN = GIVES_A_SECOND.replace("* 2", ".mean() * 2")
 # What is written for NAME, and what is reported then.
 SHAPES = {
     SCALES: {
-        "GL404": ["scaler", "grad_scaler", "scaler_d", "lossScaler", "self.scaler", "state['scaler']"],
-        "": ["scalers", "grade_scale", "model_scale", "upscaler", "escalation", "loss_scale", "scaler.cam"],
+        "GL404": ["scaler", "grad_scaler", "scaler_d", "lossScaler", "self.scaler",
+            "state['scaler']"],
+        "": ["scalers", "grade_scale", "model_scale", "upscaler", "escalation", "loss_scale",
+            "scaler.cam"],
     },
     STEPS: {
-        "GL501": ["opt", "optD", "opt1", "g_optim", "warmup_optimizer", "self.optimizers[0]", "optims.get(0)", "adam"],
-        "": ["option", "options", "adopted", "madam", "optical", "scheduler", "opt_scheduler", "opt.environment"],
+        "GL501": ["opt", "optD", "opt1", "g_optim", "warmup_optimizer", "self.optimizers[0]",
+            "optims.get(0)", "adam"],
+        "": ["option", "options", "adopted", "madam", "optical", "scheduler", "opt_scheduler",
+            "opt.environment"],
     },
     TAKES_THE_LOSS: {
-        "GL511": ["log", "server.log_train_loss", "logger.push", "meter.update", "self.train_meter.update"],
-        "": ["server.parameter_push", "server.update", "server.step", "catalog.push", "server.log_prob"],
+        "GL511": ["log", "server.log_train_loss", "logger.push", "meter.update",
+            "self.train_meter.update"],
+        "": ["server.parameter_push", "server.update", "server.step", "catalog.push",
+            "server.log_prob"],
     },
     TAKES_ANOTHER_LOSS: {
-        "GL111": ["logger.update", "loss_meter.update", "tracker.log_loss", "history.append", "writer.add_scalar"],
-        "": ["learner.update", "learner.step", "parameter.accept", "pending.append", "learner.print_shop"],
+        "GL111": ["logger.update", "loss_meter.update", "tracker.log_loss", "history.append",
+            "writer.add_scalar"],
+        "": ["learner.update", "learner.step", "parameter.accept", "pending.append",
+            "learner.print_shop"],
     },
     GIVES_A_SECOND: {"": ["glossiness", "reg", "loss_two", "penalty", "side_loss"]},
     GIVES_A_SECOND_MEAN: {
@@ -84,11 +94,18 @@ SHAPES = {
         "": ["glossiness", "reg", "loss_weight", "gloss"],
     },
 }  # fmt: skip
-CASES = [(body, name, code) for body, wanted in SHAPES.items() for code, called in wanted.items() for name in called]
+CASES = [
+    (body, name, code)
+    for body, wanted in SHAPES.items()
+    for code, called in wanted.items()
+    for name in called
+]
 
 
 @pytest.mark.parametrize(("body", "name", "code"), CASES)
-def test_what_is_reported_hangs_on_the_words_of_a_name(body: str, name: str, code: str, tmp_path: Path) -> None:
+def test_what_is_reported_hangs_on_the_words_of_a_name(
+    body: str, name: str, code: str, tmp_path: Path
+) -> None:
     stranger = name.partition(".")[0].partition("[")[0].partition("(")[0]
     given = "_" if body in (GIVES_A_SECOND, GIVES_A_SECOND_MEAN) else stranger
     path = tmp_path / "train.py"
@@ -99,7 +116,9 @@ def test_what_is_reported_hangs_on_the_words_of_a_name(body: str, name: str, cod
 
 
 class Learner:
-    """Something that trains by whatever it is given, and says nothing of it by the names of its methods."""
+    """Something that trains by whatever it is given, and says nothing of it by the names of its
+    methods.
+    """
 
     def __init__(self) -> None:
         self.taken = 0
@@ -143,7 +162,9 @@ def train(model, optimizer, thing, loader):
 
 def test_a_scaler_of_any_name_is_known_by_what_it_unscales(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
-    twice = UNSCALED.replace("        torch.nn", "        thing.unscale_(optimizer)\n        torch.nn")
+    twice = UNSCALED.replace(
+        "        torch.nn", "        thing.unscale_(optimizer)\n        torch.nn"
+    )
     for text, wanted in [(UNSCALED, set()), (twice, {"GL406"})]:
         path.write_text(text, encoding="utf-8")
         assert {each.code for each in analyze([path], select=lambda _: True).findings} == wanted
@@ -197,6 +218,29 @@ def test_the_last_word_that_says_something_is_what_a_thing_is(text: str, role: s
 
 
 def test_names_of_losses() -> None:
-    told = ["loss", "cls_loss", "loss1", "losses", "lossG", "L1Loss", "celoss", "kl", "nll_1", "elbo", "reg_loss"]
-    silent = ["reg", "cls", "glossiness", "gloss", "blossom", "colossus", "skill", "loss_weight", "loss_fn", "klass"]
+    told = [
+        "loss",
+        "cls_loss",
+        "loss1",
+        "losses",
+        "lossG",
+        "L1Loss",
+        "celoss",
+        "kl",
+        "nll_1",
+        "elbo",
+        "reg_loss",
+    ]
+    silent = [
+        "reg",
+        "cls",
+        "glossiness",
+        "gloss",
+        "blossom",
+        "colossus",
+        "skill",
+        "loss_weight",
+        "loss_fn",
+        "klass",
+    ]
     assert [name for name in told + silent if evidence.is_loss_variable(name)] == told

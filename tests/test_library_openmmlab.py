@@ -40,7 +40,9 @@ class Fuse(BaseModule):
         ("order=('act', 'conv', 'norm')", "+=", []),
     ],
 )
-def test_a_block_ends_in_its_activation(given: str, deed: str, codes: list[str], tmp_path: Path) -> None:
+def test_a_block_ends_in_its_activation(
+    given: str, deed: str, codes: list[str], tmp_path: Path
+) -> None:
     path = tmp_path / "fuse.py"
     path.write_text(PROGRAM.format(given=given, deed=deed))
     assert [finding.code for finding in analyze([path], select="GL201".__eq__).findings] == codes

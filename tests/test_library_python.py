@@ -42,7 +42,9 @@ def tape_of(text: str) -> Tape:
 def _ran(text: str) -> tuple[Machine, Frame]:
     library.load()
     source = textwrap.dedent(text)
-    program = Program(lambda path: (source, ast.parse(source)) if path.name == "script.py" else None)
+    program = Program(
+        lambda path: (source, ast.parse(source)) if path.name == "script.py" else None
+    )
     found = program.source(Path("script.py"))
     assert found is not None
     machine = Machine("script", Oracle(frozenset(), {}), Session(program))
@@ -61,7 +63,9 @@ def shown(value: Abstract | None) -> object:
             items = [shown(item) for item in value.items] + ([...] if value.open else [])
             return tuple(items) if value.kind == "tuple" else items
         case Mapping():
-            return {key: shown(item) for key, item in value.items.items()} | ({...: ...} if value.open else {})
+            return {key: shown(item) for key, item in value.items.items()} | (
+                {...: ...} if value.open else {}
+            )
         case Range():
             return tuple(shown(bound) for bound in (value.start, value.stop, value.step))
         case Object():
@@ -143,14 +147,26 @@ def test_builtins_of_known_values_give_what_python_gives(expression: str, value:
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
-        ("isinstance(Recorded(), gymnasium.Env), issubclass(Recorded, gymnasium.core.Env)", (True, True)),
-        ("isinstance(Recorded(), gymnasium.vector.VectorEnv), issubclass(Recorded, gymnasium.Space)", (..., ...)),
-        ("isinstance(Recorded(), pandas.DataFrame), issubclass(Recorded, pandas.DataFrame)", (False, False)),
+        (
+            "isinstance(Recorded(), gymnasium.Env), issubclass(Recorded, gymnasium.core.Env)",
+            (True, True),
+        ),
+        (
+            "isinstance(Recorded(), gymnasium.vector.VectorEnv), issubclass(Recorded, "
+            "gymnasium.Space)",
+            (..., ...),
+        ),
+        (
+            "isinstance(Recorded(), pandas.DataFrame), issubclass(Recorded, pandas.DataFrame)",
+            (False, False),
+        ),
         ("isinstance(pandas.DataFrame(), pandas.core.generic.NDFrame)", ...),
         ("isinstance(Net(), torch.nn.Linear), issubclass(Net, torch.nn.Linear)", (False, False)),
     ],
 )
-def test_a_class_of_a_library_may_inherit_from_another_of_the_same_library(expression: str, value: object) -> None:
+def test_a_class_of_a_library_may_inherit_from_another_of_the_same_library(
+    expression: str, value: object
+) -> None:
     program = f"""
         import gymnasium, pandas, torch
         class Recorded(gymnasium.Wrapper):
@@ -188,7 +204,9 @@ def test_a_class_of_a_library_may_inherit_from_another_of_the_same_library(expre
         ("dataclasses", "[f for f in dataclasses.fields(int)]", [..., ...]),
     ],
 )
-def test_the_standard_library_gives_what_python_gives(imports: str, expression: str, value: object) -> None:
+def test_the_standard_library_gives_what_python_gives(
+    imports: str, expression: str, value: object
+) -> None:
     assert result(f"import {imports}\nresult = {expression}") == value
 
 
@@ -240,7 +258,12 @@ def test_an_object_is_a_key_of_a_dict_or_is_none() -> None:
         known[input()] = 2
         after, unsure = a in known, b in known
     """)
-    assert [shown(names[name]) for name in ("before", "other", "after", "unsure")] == [True, True, True, ...]
+    assert [shown(names[name]) for name in ("before", "other", "after", "unsure")] == [
+        True,
+        True,
+        True,
+        ...,
+    ]
 
 
 def test_a_defaultdict_makes_what_is_missing() -> None:
@@ -299,11 +322,17 @@ def test_command_line_arguments_are_unknown_typed_and_stable() -> None:
         rate, again, amp, name, other = args.learning_rate, args.learning_rate, args.amp, args.name, args.other
     """)
     rate, again, amp, name, other = (names[n] for n in ("rate", "again", "amp", "name", "other"))
-    assert all(isinstance(value, Unknown) and value.data for value in (rate, again, amp, name, other))
+    assert all(
+        isinstance(value, Unknown) and value.data for value in (rate, again, amp, name, other)
+    )
     assert isinstance(rate, Unknown)
     assert isinstance(again, Unknown)
     assert rate.symbol is again.symbol
-    assert [getattr(value, "type", None) for value in (rate, amp, name)] == ["number", "bool", "str"]
+    assert [getattr(value, "type", None) for value in (rate, amp, name)] == [
+        "number",
+        "bool",
+        "str",
+    ]
 
 
 def test_the_same_question_has_the_same_answer_and_another_draw_is_another_number() -> None:
@@ -519,7 +548,9 @@ NAMES = """
 """
 
 
-@pytest.mark.parametrize("arguments", ["", "3", "unknown", "*unknown", "unknown, 1", "None, None, None", "()", "len"])
+@pytest.mark.parametrize(
+    "arguments", ["", "3", "unknown", "*unknown", "unknown, 1", "None, None, None", "()", "len"]
+)
 @pytest.mark.parametrize("name", NAMES.split())
 def test_no_arguments_are_too_odd(name: str, arguments: str) -> None:
     assert "result" in run(f"result = {name}({arguments})")
@@ -587,7 +618,11 @@ def test_copied_modules_have_parameters_of_their_own() -> None:
     assert isinstance(found, list)
     assert found == [True] * (len(found) // 2) + [False] * (len(found) // 2)
     assert isinstance(pairs, Sequence)
-    paths = [part.node.parameter.path for part in _parts(pairs) if isinstance(part, Tensor) and part.node.parameter]
+    paths = [
+        part.node.parameter.path
+        for part in _parts(pairs)
+        if isinstance(part, Tensor) and part.node.parameter
+    ]
     assert [path.partition(".")[0] for path in paths] == ["net", "target"] * (len(paths) // 2)
 
 
@@ -657,11 +692,16 @@ dataclasses.is_dataclass()
 
 @pytest.mark.parametrize("expression", LACKING)
 def test_a_program_goes_on_behind_a_call_that_lacks_its_arguments(expression: str) -> None:
-    head = "import contextlib, dataclasses, functools, operator\nimport torch\nimport torch.utils.checkpoint\n"
+    head = (
+        "import contextlib, dataclasses, functools, operator\nimport torch\n"
+        "import torch.utils.checkpoint\n"
+    )
     assert result(f"{head}{expression}\nresult = 1") == 1
 
 
-@pytest.mark.parametrize(("items", "kind"), [("[1, 2.0]", "number"), ("['a', 'b']", "str"), ("[1, 'a']", "")])
+@pytest.mark.parametrize(
+    ("items", "kind"), [("[1, 2.0]", "number"), ("['a', 'b']", "str"), ("[1, 'a']", "")]
+)
 def test_what_is_chosen_at_random_is_not_known_but_for_its_type(items: str, kind: str) -> None:
     assert unknown(f"import random\nresult = random.choice({items})").type == kind
     assert result("import random\nresult = random.choice([[3], [4]])") == [3]

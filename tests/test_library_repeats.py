@@ -1,4 +1,6 @@
-"""What is known of what branches ask: the same of the same data, and masks that are written down (GL101)."""
+"""What is known of what branches ask: the same of the same data, and masks that are written down
+(GL101).
+"""
 
 from __future__ import annotations
 
@@ -44,15 +46,20 @@ def step(model, x, mask, optimizer):
 def codes(text: str, folder: pathlib.Path) -> list[str]:
     program = folder / "train.py"
     program.write_text(text)
-    return [finding.code for finding in analyze([program], select=lambda code: code == "GL101").findings]
+    return [
+        finding.code for finding in analyze([program], select=lambda code: code == "GL101").findings
+    ]
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        "torch.sum(mask) > 0", "mask.sum(0) > 0", "torch.sum(mask, dim=0) > 0", "torch.max(mask) > 0",
-        "mask.float().mean() > 0", "torch.isnan(x).any()", "x.isfinite().all()", "x.std(unbiased=False) > 0.1",
-        "mask.any().item()", "x.norm(dim=1).max() > 1", "torch.linalg.norm(x) > 1", "x.abs().max().item() > 1",
+        "torch.sum(mask) > 0", "mask.sum(0) > 0", "torch.sum(mask, dim=0) > 0",
+        "torch.max(mask) > 0",
+        "mask.float().mean() > 0", "torch.isnan(x).any()", "x.isfinite().all()",
+        "x.std(unbiased=False) > 0.1",
+        "mask.any().item()", "x.norm(dim=1).max() > 1", "torch.linalg.norm(x) > 1",
+        "x.abs().max().item() > 1",
     ],
 )  # fmt: skip
 def test_the_same_of_the_same_is_one_question(asked: str, tmp_path: pathlib.Path) -> None:
@@ -74,11 +81,15 @@ def test_and_so_it_is_of_what_is_handed_in(asked: str, tmp_path: pathlib.Path) -
         ("x.std() > 1", "x[0] = 0"),
     ],
 )
-def test_what_chance_or_a_write_decides_anew_is_another(asked: str, between: str, tmp_path: pathlib.Path) -> None:
+def test_what_chance_or_a_write_decides_anew_is_another(
+    asked: str, between: str, tmp_path: pathlib.Path
+) -> None:
     assert codes(PROGRAM.format(asked=asked, between=between), tmp_path) == ["GL101"]
 
 
-@pytest.mark.parametrize("text", [PROGRAM.format(asked="ASKED", between="pass"), FUNCTION.format(asked="ASKED")])
+@pytest.mark.parametrize(
+    "text", [PROGRAM.format(asked="ASKED", between="pass"), FUNCTION.format(asked="ASKED")]
+)
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -89,7 +100,9 @@ def test_what_chance_or_a_write_decides_anew_is_another(asked: str, between: str
         ("mask.sum() > 0", "mask.sum().item() > 0"),
     ],
 )
-def test_what_says_the_same_of_a_mask_is_one_question(one: str, other: str, text: str, tmp_path: pathlib.Path) -> None:
+def test_what_says_the_same_of_a_mask_is_one_question(
+    one: str, other: str, text: str, tmp_path: pathlib.Path
+) -> None:
     assert codes(text.replace("ASKED", one, 1).replace("ASKED", other, 1), tmp_path) == []
 
 
@@ -127,7 +140,9 @@ loss.backward()
         ("torch.ones(16, 8)", "mask.mul_(torch.rand(16, 1) > 0.5)", ["GL101"]),
     ],
 )
-@pytest.mark.parametrize("empty", ["count == 0", "count.item() <= 0", "not mask.any()", "not count"])
+@pytest.mark.parametrize(
+    "empty", ["count == 0", "count.item() <= 0", "not mask.any()", "not count"]
+)
 def test_a_mask_that_is_written_down_is_empty_or_not(
     empty: str, mask: str, write: str, found: list[str], tmp_path: pathlib.Path
 ) -> None:

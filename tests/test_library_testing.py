@@ -48,7 +48,9 @@ def test_what_a_test_wants_to_raise_is_no_finding(tmp_path: pathlib.Path) -> Non
     path = tmp_path / "test_cut.py"
     path.write_text(TESTS, encoding="utf-8")
     analysis = analyze([path], select=lambda _: True)
-    behind = next(number for number, line in enumerate(TESTS.splitlines(), 1) if "behind the block" in line)
+    behind = next(
+        number for number, line in enumerate(TESTS.splitlines(), 1) if "behind the block" in line
+    )
     assert [(finding.code, finding.at.line) for finding in analysis.findings] == [("GL102", behind)]
     assert not analysis.unreached
 
@@ -83,7 +85,8 @@ def test_modes(grad, result, twice):
 
 
 @pytest.mark.parametrize(
-    ("case", "codes"), [("(Grad.OFF, Result.NONE)", []), ("(Grad.OFF, Result.HAS)", ["GL103"]), ("CASE", ["GL103"])]
+    ("case", "codes"),
+    [("(Grad.OFF, Result.NONE)", []), ("(Grad.OFF, Result.HAS)", ["GL103"]), ("CASE", ["GL103"])],
 )
 def test_members_of_enums_come_together_as_the_cases_give_them(
     case: str, codes: list[str], tmp_path: pathlib.Path

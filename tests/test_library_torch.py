@@ -1,4 +1,6 @@
-"""What the interpreter knows of torch beyond its operations, held against torch; and of the frameworks around it."""
+"""What the interpreter knows of torch beyond its operations, held against torch; and of the
+frameworks around it.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,8 @@ CONNECTED = {
     "entropy": "D.Bernoulli(logits=model(x)).entropy().sum()",
     "independent": "D.Independent(D.Normal(model(x), torch.ones(4)), 1).rsample().sum()",
     "transformed": "D.TransformedDistribution(D.Normal(model(x), 1.0), [D.TanhTransform()]).rsample().sum()",
-    "mixture": "D.MixtureSameFamily(D.Categorical(logits=model(x)), D.Normal(x, 1.0)).log_prob(x[:, 0])[0]",
+    "mixture": "D.MixtureSameFamily(D.Categorical(logits=model(x)), D.Normal(x, 1.0)).log_prob(x[:, "
+    "0])[0]",
     "divergence": "D.kl_divergence(D.Normal(model(x), 1.0), D.Normal(x, 1.0)).sum()",
     "stddev": "D.Normal(x, model(x).exp()).stddev.sum()",
     "own distribution": "Squashed(model(x), 1.0).log_prob(x).sum()",
@@ -120,7 +123,10 @@ CONNECTED = {
 }
 CUT = {
     "sample": ("D.Normal(model(x), 1.0).sample().sum()", Cut.NON_DIFFERENTIABLE),
-    "sample of several": ("D.Independent(D.Normal(model(x), torch.ones(4)), 1).sample().sum()", Cut.NON_DIFFERENTIABLE),
+    "sample of several": (
+        "D.Independent(D.Normal(model(x), torch.ones(4)), 1).sample().sum()",
+        Cut.NON_DIFFERENTIABLE,
+    ),
     "mode": ("D.Categorical(logits=model(x)).mode.float().sum()", Cut.NON_DIFFERENTIABLE),
     "reentrant checkpoint": (
         "checkpoint(model, frozen(torch.tensor([1, 2])), use_reentrant=True).sum()",
@@ -133,8 +139,14 @@ CUT = {
         "torch.from_numpy(np.arange(12.0)[torch.argsort(model(x).flatten()).numpy()]).sum()",
         Cut.NON_DIFFERENTIABLE,
     ),
-    "comparison of arrays": ("torch.tensor(float((model(x).detach().numpy() > 0).mean()))", Cut.DETACH),
-    "array method": ("torch.from_numpy(model(x).detach().cpu().numpy().clip(0, 1).T.copy()).sum()", Cut.DETACH),
+    "comparison of arrays": (
+        "torch.tensor(float((model(x).detach().numpy() > 0).mean()))",
+        Cut.DETACH,
+    ),
+    "array method": (
+        "torch.from_numpy(model(x).detach().cpu().numpy().clip(0, 1).T.copy()).sum()",
+        Cut.DETACH,
+    ),
     "array filled": ("torch.from_numpy(filled(model(x).sum().item())).sum()", Cut.COPY),
 }
 
@@ -169,7 +181,14 @@ def facts(one: Tape, what: str) -> Iterator[tape.Fact]:
 
 def kinds(one: Tape) -> list[str]:
     """The events of a tape that a training step is made of."""
-    shown = (tape.ZeroGrad, tape.Backward, tape.Clip, tape.Unscale, tape.OptimizerStep, tape.ScalerUpdate)
+    shown = (
+        tape.ZeroGrad,
+        tape.Backward,
+        tape.Clip,
+        tape.Unscale,
+        tape.OptimizerStep,
+        tape.ScalerUpdate,
+    )
     return [type(event).__name__ for event in one.events if isinstance(event, shown)]
 
 
@@ -182,7 +201,9 @@ def torch_says(expression: str) -> bool:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("expression", CONNECTED.values(), ids=CONNECTED.keys())
-def test_what_carries_a_gradient_in_torch_does_so_on_the_tape(tmp_path: Path, expression: str) -> None:
+def test_what_carries_a_gradient_in_torch_does_so_on_the_tape(
+    tmp_path: Path, expression: str
+) -> None:
     assert torch_says(expression)
     assert loss_of(only(tmp_path, f"{SETUP}loss = {expression}\nloss.backward()\n")).requires_grad
 
@@ -201,7 +222,9 @@ def test_what_carries_none_in_torch_is_cut_on_the_tape_for_that_reason(
 def test_a_discrete_distribution_refuses_rsample_as_torch_does(tmp_path: Path) -> None:
     with pytest.raises(NotImplementedError):
         torch.distributions.Categorical(logits=torch.zeros(2)).rsample()
-    one = only(tmp_path, f"{SETUP}D.Categorical(logits=model(x)).rsample()\nmodel(x).sum().backward()\n")
+    one = only(
+        tmp_path, f"{SETUP}D.Categorical(logits=model(x)).rsample()\nmodel(x).sum().backward()\n"
+    )
     assert not list(one.backwards())
 
 
@@ -219,7 +242,9 @@ MEANS = [
 
 
 @pytest.mark.parametrize("loss", MEANS)
-def test_the_mean_of_a_distribution_is_no_mean_over_what_is_selected(tmp_path: Path, loss: str) -> None:
+def test_the_mean_of_a_distribution_is_no_mean_over_what_is_selected(
+    tmp_path: Path, loss: str
+) -> None:
     text = f"{SETUP}chosen = x[:, 0] > 9\nh = model(x)[chosen].exp()\nloss = {loss}\n"
     names: dict[str, Any] = {}
     exec(text, names)
@@ -239,7 +264,9 @@ THROWN_AWAY = {
 
 
 @pytest.mark.parametrize("code", THROWN_AWAY)
-def test_a_loop_that_does_the_same_again_and_nothing_else_wants_no_result(tmp_path: Path, code: str) -> None:
+def test_a_loop_that_does_the_same_again_and_nothing_else_wants_no_result(
+    tmp_path: Path, code: str
+) -> None:
     path = tmp_path / "program.py"
     path.write_text(f"{SETUP}h = model(x)\n{code}\nh.mean().backward()\n")
     found = analyze([path], select=lambda code: code == "GL206").findings
@@ -254,16 +281,27 @@ def test_what_needs_cuda_raises_without(name: str) -> None:
         needed(*([0] if name.endswith("set_device") else []))
 
 
-def test_a_write_to_an_array_is_a_write_to_its_tensor_that_autograd_does_not_see(tmp_path: Path) -> None:
-    one = only(tmp_path, f"{SETUP}y = model(x).exp()\na = y.detach().numpy()\na[0] = 3.0\ny.sum().backward()\n")
+def test_a_write_to_an_array_is_a_write_to_its_tensor_that_autograd_does_not_see(
+    tmp_path: Path,
+) -> None:
+    one = only(
+        tmp_path,
+        f"{SETUP}y = model(x).exp()\na = y.detach().numpy()\na[0] = 3.0\ny.sum().backward()\n",
+    )
     (write,) = (event.write for event in one.events if isinstance(event, tape.InPlace))
     assert not write.counted
-    storages = {id(value.storage) for value in tape.graph(loss_of(one)) if value.op == "torch.Tensor.exp"}
-    assert storages == {id(event.after.storage) for event in one.events if isinstance(event, tape.InPlace)}
+    storages = {
+        id(value.storage) for value in tape.graph(loss_of(one)) if value.op == "torch.Tensor.exp"
+    }
+    assert storages == {
+        id(event.after.storage) for event in one.events if isinstance(event, tape.InPlace)
+    }
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
-    one = only(tmp_path, f"{SETUP}if np.sqrt(4) == 2.0 and np.pi > 3:\n    model(x).sum().backward()\n")
+    one = only(
+        tmp_path, f"{SETUP}if np.sqrt(4) == 2.0 and np.pi > 3:\n    model(x).sum().backward()\n"
+    )
     assert not one.decisions
     assert len(list(one.backwards())) == 1
 
@@ -271,14 +309,21 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
 # what the tape tells of a dtype
 
 DTYPES = [
-    "torch.zeros(2)", "torch.arange(3)", "torch.arange(3.0)", "torch.tensor([1, 2])", "torch.tensor([1.0])",
-    "torch.tensor(True)", "torch.randint(3, (2, ))", "torch.randperm(3)", "torch.ones(2, dtype=torch.float16)",
-    "torch.zeros(2).bool()", "x>0", "x.argmax(1)", "x.half()", "x.bfloat16()", "x.double()", "x.long()", "x.int()",
-    "x.bool()", "x.to(torch.float16)", "x.to(torch.int32)", "x.type(torch.half)", "x.to('cpu')", "x.cpu()",
-    "x.half().cpu()", "x.half().float()", "x.half().to('cpu')", "x.to(x.half())", "x.max(1)[1]", "x.sort().indices",
+    "torch.zeros(2)", "torch.arange(3)", "torch.arange(3.0)", "torch.tensor([1, 2])",
+    "torch.tensor([1.0])",
+    "torch.tensor(True)", "torch.randint(3, (2, ))", "torch.randperm(3)",
+    "torch.ones(2, dtype=torch.float16)",
+    "torch.zeros(2).bool()", "x>0", "x.argmax(1)", "x.half()", "x.bfloat16()", "x.double()",
+    "x.long()", "x.int()",
+    "x.bool()", "x.to(torch.float16)", "x.to(torch.int32)", "x.type(torch.half)", "x.to('cpu')",
+    "x.cpu()",
+    "x.half().cpu()", "x.half().float()", "x.half().to('cpu')", "x.to(x.half())", "x.max(1)[1]",
+    "x.sort().indices",
     "x.isnan()", "x.ne(0)", "model(x).half()", "model(x).half().float()", "model(x).long()",
-    "model(x).argmax(1).float()", "x.half()+x.half()", "x.half().clone()", "x.long().clone()", "x.half().detach()",
-    "x.half()[0]", "x.long()[0]", "x.half().sum()", "model(x).half().cpu()", "torch.zeros_like(x.half())",
+    "model(x).argmax(1).float()", "x.half()+x.half()", "x.half().clone()", "x.long().clone()",
+    "x.half().detach()",
+    "x.half()[0]", "x.long()[0]", "x.half().sum()", "model(x).half().cpu()",
+    "torch.zeros_like(x.half())",
     "torch.ones_like(x.long())", "x.half().new_zeros(2)", "torch.tril_indices(2, 2)",
 ]  # fmt: skip
 
@@ -288,7 +333,11 @@ def test_a_dtype_that_the_tape_tells_is_that_of_torch(tmp_path: Path, expression
     names: dict[str, Any] = {}
     exec(f"{SETUP}result = {expression}", names)
     true = names["result"].dtype
-    kinds = {torch.float16: tape.DType.HALF, torch.bfloat16: tape.DType.BFLOAT, torch.bool: tape.DType.BOOL}
+    kinds = {
+        torch.float16: tape.DType.HALF,
+        torch.bfloat16: tape.DType.BFLOAT,
+        torch.bool: tape.DType.BOOL,
+    }
     kinds[torch.float64] = tape.DType.DOUBLE
     expected = kinds.get(true, tape.DType.FLOAT if true.is_floating_point else tape.DType.INTEGER)
     one = only(tmp_path, f"{SETUP}model(x).mul({expression}).sum().backward()")
@@ -322,7 +371,14 @@ scaler.update()
 optimizer.zero_grad()
 """,
     )
-    assert kinds(one) == ["Backward", "Unscale", "Clip", "OptimizerStep", "ScalerUpdate", "ZeroGrad"]
+    assert kinds(one) == [
+        "Backward",
+        "Unscale",
+        "Clip",
+        "OptimizerStep",
+        "ScalerUpdate",
+        "ZeroGrad",
+    ]
     steps = [event for event in one.events if isinstance(event, tape.OptimizerStep | tape.Backward)]
     assert [event.scaler.name for event in steps if event.scaler] == ["scaler", "scaler"]
     (clip,) = (event for event in one.events if isinstance(event, tape.Clip))
@@ -356,9 +412,11 @@ with torch.cuda.amp.autocast(enabled=False):
 """,
     )
     assert [[fact.detail for fact in facts(one, "amp")] for one in found] == [
-        ["torch.amp.GradScaler device=cuda enabled=true", "torch.autocast device=cuda enabled=default",
+        ["torch.amp.GradScaler device=cuda enabled=true",
+            "torch.autocast device=cuda enabled=default",
          "torch.cuda.amp.autocast device=cuda enabled=false"],
-        ["torch.amp.GradScaler device=cpu enabled=false", "torch.autocast device=cpu enabled=default",
+        ["torch.amp.GradScaler device=cpu enabled=false",
+            "torch.autocast device=cpu enabled=default",
          "torch.cuda.amp.autocast device=cuda enabled=false"],
     ]  # fmt: skip
     assert [[fact.detail for fact in facts(one, "device")] for one in found] == [["cuda"], ["cpu"]]
@@ -410,7 +468,9 @@ for _ in range(2):
         ("with torch.no_grad() and torch.autocast('cpu'): pass", "torch.no_grad"),
     ],
 )
-def test_a_context_that_is_not_entered_is_a_fact(tmp_path: Path, statement: str, detail: str) -> None:
+def test_a_context_that_is_not_entered_is_a_fact(
+    tmp_path: Path, statement: str, detail: str
+) -> None:
     one, alone = tapes(tmp_path, f"{AMP}{statement}\nmodel(torch.randn(3, 4)).sum().backward()\n")
     assert [fact.detail for fact in facts(one, "context-not-entered")] == [detail]
     assert len(list(one.backwards())) == 1
@@ -454,10 +514,12 @@ Clamp()(y).sum().backward()
 def test_clipping_a_generator_that_was_used_up_is_told(tmp_path: Path) -> None:
     one = only(
         tmp_path,
-        SETUP
-        + "held = model.parameters()\nlist(held)\nnn.utils.clip_grad_norm_(held, 1.0)\nmodel(x).sum().backward()\n",
+        SETUP + "held = model.parameters()\nlist(held)\nnn.utils.clip_grad_norm_(held, 1.0)\n"
+        "model(x).sum().backward()\n",
     )
-    assert [(event.exhausted, event.parameters) for event in one.events if isinstance(event, tape.Clip)] == [(True, ())]
+    assert [
+        (event.exhausted, event.parameters) for event in one.events if isinstance(event, tape.Clip)
+    ] == [(True, ())]
 
 
 # ranks
@@ -500,7 +562,11 @@ def own_shard(x):
         "own_shard": True,
     }
     assert {cut.cut for cut in tape.cuts(losses["plain"])} == {Cut.COLLECTIVE}
-    assert [[fact.detail for fact in facts(one, "collective")] for one in found] == [[], [], ["all_reduce"]]
+    assert [[fact.detail for fact in facts(one, "collective")] for one in found] == [
+        [],
+        [],
+        ["all_reduce"],
+    ]
 
 
 def test_a_wrapper_computes_with_the_module_that_it_holds(tmp_path: Path) -> None:
@@ -523,7 +589,9 @@ optimizer.step()
         any(optimizer.holds(leaf.parameter) for leaf in tape.leaves(sink.value) if leaf.parameter)
         for sink in one.backwards()
     )
-    told = [event.what for event in one.events if isinstance(event, tape.Fact) and event.what in RANKS]
+    told = [
+        event.what for event in one.events if isinstance(event, tape.Fact) and event.what in RANKS
+    ]
     assert told == ["no-sync", "ddp-forward", "no-sync", "ddp-module"]
 
 
@@ -569,12 +637,17 @@ def test_lightning_back_propagates_what_training_step_returns(
     sink = next(one.backwards())
     assert (sink.sink, sink.by_framework, sink.value.requires_grad) == ("training_step", True, True)
     (optimizer,) = one.optimizers()
-    assert all(optimizer.holds(leaf.parameter) for leaf in tape.leaves(sink.value) if leaf.parameter)
+    assert all(
+        optimizer.holds(leaf.parameter) for leaf in tape.leaves(sink.value) if leaf.parameter
+    )
 
 
 def test_lightning_finds_no_gradient_in_a_detached_result(tmp_path: Path) -> None:
     one = only(
-        tmp_path, LIGHTNING.format(imports="import lightning as L", base="L.LightningModule", result="loss.detach()")
+        tmp_path,
+        LIGHTNING.format(
+            imports="import lightning as L", base="L.LightningModule", result="loss.detach()"
+        ),
     )
     assert not loss_of(one).requires_grad
 
@@ -606,14 +679,20 @@ class Gan(L.LightningModule):
     assert {sink.sink for sink in one.backwards()} == {"manual_backward"}
     (optimizer,) = one.optimizers()
     assert {
-        value.parameter.module.name for value in optimizer.parameters if value.parameter and value.parameter.module
+        value.parameter.module.name
+        for value in optimizer.parameters
+        if value.parameter and value.parameter.module
     } == {"maker"}
 
 
 def test_a_trainer_that_fits_a_module_runs_it(tmp_path: Path) -> None:
-    text = LIGHTNING.format(imports="import lightning as L", base="L.LightningModule", result="loss")
+    text = LIGHTNING.format(
+        imports="import lightning as L", base="L.LightningModule", result="loss"
+    )
     found = tapes(tmp_path, text + "\nL.Trainer(max_epochs=1).fit(Regression(0.1))\n")
-    assert [kinds(one)[:2] for one in found if one.entry.endswith("<script>")] == [["ZeroGrad", "Backward"]]
+    assert [kinds(one)[:2] for one in found if one.entry.endswith("<script>")] == [
+        ["ZeroGrad", "Backward"]
+    ]
 
 
 def test_accelerate_prepares_what_it_is_given(tmp_path: Path) -> None:
@@ -650,7 +729,9 @@ def train(accelerator{annotation}, model, x):
     accelerator.backward(model(x).detach())
 """,
     )
-    assert [(sink.sink, sink.value.requires_grad) for sink in one.backwards()] == [("accelerator.backward", False)]
+    assert [(sink.sink, sink.value.requires_grad) for sink in one.backwards()] == [
+        ("accelerator.backward", False)
+    ]
 
 
 def test_fabric_sets_up_what_it_is_given(tmp_path: Path) -> None:
@@ -675,9 +756,12 @@ optimizer.step()
 
 
 @pytest.mark.parametrize(
-    ("loss", "connected"), [("outputs.loss", True), ("outputs.logits.argmax(-1).float().mean()", False)]
+    ("loss", "connected"),
+    [("outputs.loss", True), ("outputs.logits.argmax(-1).float().mean()", False)],
 )
-def test_a_trainer_back_propagates_what_compute_loss_returns(tmp_path: Path, loss: str, connected: bool) -> None:
+def test_a_trainer_back_propagates_what_compute_loss_returns(
+    tmp_path: Path, loss: str, connected: bool
+) -> None:
     one = only(
         tmp_path,
         f"""
@@ -691,7 +775,11 @@ class Own(Trainer):
 """,
     )
     (sink,) = one.backwards()
-    assert (sink.sink, sink.by_framework, sink.value.requires_grad) == ("compute_loss", True, connected)
+    assert (sink.sink, sink.by_framework, sink.value.requires_grad) == (
+        "compute_loss",
+        True,
+        connected,
+    )
 
 
 def test_a_deepspeed_engine_steps_and_clears(tmp_path: Path) -> None:
@@ -733,12 +821,14 @@ optimizer.step()
 STEPS = ["Backward", "OptimizerStep", "ZeroGrad"]
 SPELT = {
     "an engine by its name": (
-        "def train(model_engine, x):\n    model_engine.backward(model_engine(x))\n    model_engine.step()",
+        "def train(model_engine, x):\n    model_engine.backward(model_engine(x))\n"
+        "    model_engine.step()",
         STEPS,
     ),
     "an engine with an optimizer": (
         "import deepspeed\nengine, optimizer, _, _ = deepspeed.initialize(None, model, optimizer)\n"
-        "if engine.is_gradient_accumulation_boundary():\n    engine.backward(engine(x).sum())\nengine.step()",
+        "if engine.is_gradient_accumulation_boundary():\n"
+        "    engine.backward(engine(x).sum())\nengine.step()",
         STEPS,
     ),
     "an engine that takes all parameters": (
@@ -747,7 +837,8 @@ SPELT = {
         STEPS,
     ),
     "a fabric by its name": (
-        "def train(fabric, x):\n    fabric.backward(model(x).sum())\n    optimizer.step()\n    optimizer.zero_grad()",
+        "def train(fabric, x):\n    fabric.backward(model(x).sum())\n    optimizer.step()\n"
+        "    optimizer.zero_grad()",
         STEPS,
     ),
     "a fabric by its type": (
@@ -764,12 +855,14 @@ SPELT = {
         STEPS,
     ),
     "a scaler class of the program": (
-        "class Scaler(torch.amp.GradScaler):\n    pass\ns = Scaler('cpu')\ns.scale(model(x).sum()).backward()\n"
+        "class Scaler(torch.amp.GradScaler):\n    pass\ns = Scaler('cpu')\n"
+        "s.scale(model(x).sum()).backward()\n"
         "s.unscale_(optimizer)\ns.step(optimizer)\ns.update()",
         ["Backward", "Unscale", "OptimizerStep", "ScalerUpdate"],
     ),
     "a wrapper that clips": (
-        "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\nw = FSDP(model)\nw(x).sum().backward()\n"
+        "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
+        "w = FSDP(model)\nw(x).sum().backward()\n"
         "w.clip_grad_norm_(1.0)\noptimizer.step()\noptimizer.zero_grad()",
         ["Backward", "Clip", "OptimizerStep", "ZeroGrad"],
     ),
@@ -781,7 +874,8 @@ SPELT = {
     "an autocast class of the program": (
         "class Half(torch.autocast):\n    def __init__(self):\n"
         "        super().__init__('cpu', dtype=torch.bfloat16)\n"
-        "with Half():\n    loss = model(x).sum()\nloss.backward()\noptimizer.step()\noptimizer.zero_grad()",
+        "with Half():\n    loss = model(x).sum()\nloss.backward()\noptimizer.step()\n"
+        "optimizer.zero_grad()",
         STEPS,
     ),
 }
@@ -790,7 +884,9 @@ SPELT = {
 @pytest.mark.parametrize("name", SPELT)
 def test_a_step_is_told_however_it_is_spelt(tmp_path: Path, name: str) -> None:
     program, steps = SPELT[name]
-    found = tapes(tmp_path, f"{SETUP}optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n{program}\n")
+    found = tapes(
+        tmp_path, f"{SETUP}optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n{program}\n"
+    )
     one = next(each for each in found if list(each.backwards()))
     assert kinds(one) == steps
     assert loss_of(one).requires_grad

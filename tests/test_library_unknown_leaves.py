@@ -36,7 +36,9 @@ class Energy:
         ("x = x.clone()", {"GL107"}),
     ],
 )
-def test_data_that_is_made_a_leaf_gets_the_gradient(made: str, codes: set[str], tmp_path: Path) -> None:
+def test_data_that_is_made_a_leaf_gets_the_gradient(
+    made: str, codes: set[str], tmp_path: Path
+) -> None:
     path = tmp_path / "sampling.py"
     path.write_text(PROGRAM.format(made=made), encoding="utf-8")
     assert {finding.code for finding in analyze([path], select=lambda code: True).findings} == codes

@@ -1,4 +1,6 @@
-"""What is said of programs that are built on code out of view: nothing of what that code can have done."""
+"""What is said of programs that are built on code out of view: nothing of what that code can have
+done.
+"""
 
 from __future__ import annotations
 
@@ -375,7 +377,12 @@ for x, y in DataLoader(unseen.data()):
         (ENGINES, "engine.on('batch', lambda: optimizer.step())", ""),
         (ENGINES, "engine.on('end', lambda: print(optimizer.state_dict()))", "GL511"),
         (MESSAGES, "", "GL101"),
-        (MESSAGES, "near.apply_edges('h', 'score'), far.apply_edges('h', 'score')\n    near.apply_edges('h')", ""),
+        (
+            MESSAGES,
+            "near.apply_edges('h', 'score'), far.apply_edges('h', 'score')\n"
+            "    near.apply_edges('h')",
+            "",
+        ),
         (EPOCHS, "", ""),
         (SIZES, "model(x).loss // 2", "GL104"),
         (SIZES, "480 // model.config.patch_size", ""),
@@ -406,7 +413,11 @@ for x, y in DataLoader(unseen.data()):
         (PLAYERS, "self.teacher_optimizer.zero_grad()", ""),
         (SCALED, "* 1", "GL503"),
         (SCALED, "/ 4", ""),
-        (SCALED, "/ (unseen.Settings().size // unseen.Settings().micro // unseen.State().processes)", ""),
+        (
+            SCALED,
+            "/ (unseen.Settings().size // unseen.Settings().micro // unseen.State().processes)",
+            "",
+        ),
         (DEFAULTS, "rate / 2", "GL102"),
         (DEFAULTS, "None / 2", ""),
         (METERS, "loss", "GL508"),
@@ -427,8 +438,18 @@ for x, y in DataLoader(unseen.data()):
         (POINTS, "net(image)", "GL201"),
         (POINTS, "image.size", ""),
         (BALANCED, "torch.as_tensor(self.weights)", ""),
-        (PACKED, "flat, shapes = einops.pack([y], '* d'); code = einops.unpack(codes[:2], shapes, '* d')[0]", ""),
-        (PACKED, "sizes = einops.parse_shape(y, 'b d'); code = einops.repeat(codes[0], 'd -> b d', b=sizes['b'])", ""),
+        (
+            PACKED,
+            "flat, shapes = einops.pack([y], '* d'); code = einops.unpack(codes[:2], shapes, "
+            "'* d')[0]",
+            "",
+        ),
+        (
+            PACKED,
+            "sizes = einops.parse_shape(y, 'b d'); code = einops.repeat(codes[0], 'd -> b "
+            "d', b=sizes['b'])",
+            "",
+        ),
         (PACKED, "flat, shapes = einops.pack([y], '* d'); code = codes[:2] * flat", "GL507"),
         (STATES, "", "GL507"),
         (STATES, "unseen.log(loss.item(), optimizer)", "GL507"),
@@ -438,7 +459,9 @@ for x, y in DataLoader(unseen.data()):
         (STATES, "unseen.call(model.layers[1].reset)", ""),
     ],
 )
-def test_code_out_of_view_is_not_second_guessed(program: str, filled: str, code: str, tmp_path: pathlib.Path) -> None:
+def test_code_out_of_view_is_not_second_guessed(
+    program: str, filled: str, code: str, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "program.py"
     path.write_text(SETUP + program.format(filled or "pass"))
     found = gradlint.check(path, min_severity="note", ignore=["GL305"])
@@ -460,9 +483,12 @@ class Memory:
 
 
 @pytest.mark.parametrize(
-    "filled", ["pass", "self.rows.extend(seen)", "self.rows = [row for row in seen if row is not None]"]
+    "filled",
+    ["pass", "self.rows.extend(seen)", "self.rows = [row for row in seen if row is not None]"],
 )
-def test_a_list_that_only_others_fill_is_not_taken_to_be_empty(filled: str, tmp_path: pathlib.Path) -> None:
+def test_a_list_that_only_others_fill_is_not_taken_to_be_empty(
+    filled: str, tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "memory.py").write_text(SETUP + MEMORY.format(filled))
     assert [finding.code for finding in gradlint.check([tmp_path])] == ["GL102"]
 
@@ -482,7 +508,12 @@ for x in torch.randn(3, 2, 4):
 
 @pytest.mark.parametrize(
     ("factor", "is_learned"),
-    [("gate(x).mean()", True), ("settings.weight", False), ("0.5", False), ("unseen.weight(x)", False)],
+    [
+        ("gate(x).mean()", True),
+        ("settings.weight", False),
+        ("0.5", False),
+        ("unseen.weight(x)", False),
+    ],
 )
 def test_what_an_empty_mean_is_multiplied_by_is_learned_where_it_is_in_view(
     factor: str, is_learned: bool, tmp_path: pathlib.Path

@@ -39,7 +39,9 @@ EVERYWHERE = types.Range(types.Position(0, 0), types.Position(1000, 0))
 MODERN = types.ClientCapabilities(
     types.WorkspaceClientCapabilities(
         workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True),
-        did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True),
+        did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(
+            dynamic_registration=True
+        ),
     ),
     types.TextDocumentClientCapabilities(
         publish_diagnostics=types.PublishDiagnosticsClientCapabilities(related_information=True)
@@ -62,7 +64,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[asyncio.R
 
 @pytest.fixture
 def play(shared: tuple[asyncio.Runner, Editor], tmp_path: pathlib.Path) -> Play:
-    """Plays what happens in an editor: the shared one, or one of its own, whose workspace is the test's folder."""
+    """Plays what happens in an editor: the shared one, or one of its own, whose workspace is the
+    test's folder.
+    """
     runner, common = shared
 
     async def alone(scenario: Scenario, given: dict[str, Any]) -> None:
@@ -84,14 +88,23 @@ def play(shared: tuple[asyncio.Runner, Editor], tmp_path: pathlib.Path) -> Play:
 
 
 def span(found: types.Diagnostic) -> tuple[int, int, int, int]:
-    return (found.range.start.line, found.range.start.character, found.range.end.line, found.range.end.character)
+    return (
+        found.range.start.line,
+        found.range.start.character,
+        found.range.end.line,
+        found.range.end.character,
+    )
 
 
 def test_what_is_typed_is_checked_before_it_is_saved(play: Play) -> None:
     async def scenario(at: Editor) -> None:
         at.open("train.py", CONSTANT)
         (found,) = await at.diagnostics("train.py")
-        assert (found.code, found.severity, found.source) == ("GL101", types.DiagnosticSeverity.Error, "gradlint")
+        assert (found.code, found.severity, found.source) == (
+            "GL101",
+            types.DiagnosticSeverity.Error,
+            "gradlint",
+        )
         assert span(found) == (6, 11, 6, 26)
         assert found.code_description
         assert found.code_description.href.endswith("/rules/constant-loss")
@@ -152,7 +165,10 @@ def test_a_fix_a_suppression_and_all_safe_fixes_are_offered(play: Play) -> None:
 
 
 def test_a_suppression_leaves_what_the_declared_encoding_lacks(play: Play) -> None:
-    text = '# -*- coding: latin-1 -*-\nimport torch\nprice = "9 €"; loss = torch.zeros(()); loss.backward()\n'
+    text = (
+        '# -*- coding: latin-1 -*-\nimport torch\nprice = "9 €"; loss = torch.zeros(()); '
+        "loss.backward()\n"
+    )
 
     async def scenario(at: Editor) -> None:
         at.open("train.py", text)
@@ -201,15 +217,21 @@ WINDOW = TRAIN[: TRAIN.index("for")].replace("from losses import squared\n", "")
     "    optimizer.step()\n"
 )
 RESOLVING = types.ClientCapabilities(
-    types.WorkspaceClientCapabilities(workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True)),
+    types.WorkspaceClientCapabilities(
+        workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True)
+    ),
     types.TextDocumentClientCapabilities(
-        code_action=types.CodeActionClientCapabilities(resolve_support=types.ClientCodeActionResolveOptions(["edit"]))
+        code_action=types.CodeActionClientCapabilities(
+            resolve_support=types.ClientCodeActionResolveOptions(["edit"])
+        )
     ),
 )
 
 
 @pytest.mark.parametrize("capabilities", [None, RESOLVING])
-def test_a_fix_that_would_be_taken_back_is_not_made(play: Play, capabilities: types.ClientCapabilities | None) -> None:
+def test_a_fix_that_would_be_taken_back_is_not_made(
+    play: Play, capabilities: types.ClientCapabilities | None
+) -> None:
     """It lets later rounds into a freed graph."""
 
     async def scenario(at: Editor) -> None:
@@ -237,20 +259,28 @@ def test_the_page_of_the_rule_is_shown_over_a_finding(play: Play, run: Run) -> N
     play(scenario)
 
 
-NESTED = "".join(f"{'    ' * n}for _ in range(3):\n" for n in range(12)) + "    " * 12 + "x = torch.rand(3)\n"
+NESTED = (
+    "".join(f"{'    ' * n}for _ in range(3):\n" for n in range(12))
+    + "    " * 12
+    + "x = torch.rand(3)\n"
+)
 LONG = "import torch\n" + NESTED * 30  # takes longer to check than who looks at a place waits
 DOWN = LONG.count("\n")
 
 
 def test_who_looks_at_a_place_does_not_wait_for_a_long_check(play: Play) -> None:
-    """What was found before in lines that are left is shown there, and mended when its check is done."""
+    """What was found before in lines that are left is shown there, and mended when its check is
+    done.
+    """
 
     async def scenario(at: Editor) -> None:
         at.open("train.py", CONSTANT)
         assert await at.codes("train.py") == ["GL101"]
         at.change("train.py", LONG + CONSTANT)
         shown = await at.hover("train.py", DOWN + 6, 15)
-        assert at.shown[at.uri("train.py")].version == 1, "the check was over before it was waited for"
+        assert at.shown[at.uri("train.py")].version == 1, (
+            "the check was over before it was waited for"
+        )
         assert shown
         assert shown.range
         assert shown.range.start.line == DOWN + 6
@@ -271,11 +301,19 @@ def test_an_action_that_was_promised_is_carried_out_where_it_still_holds(play: P
         await at.diagnostics("train.py")
         at.change("train.py", LONG + CONSTANT)
         mend, suppress = await at.actions("train.py", there)
-        assert at.shown[at.uri("train.py")].version == 1, "the check was over before it was waited for"
-        assert (mend.title, mend.edit, suppress.edit) == ("GL101: Hang the zero on `output`", None, None)
+        assert at.shown[at.uri("train.py")].version == 1, (
+            "the check was over before it was waited for"
+        )
+        assert (mend.title, mend.edit, suppress.edit) == (
+            "GL101: Hang the zero on `output`",
+            None,
+            None,
+        )
         at.change("train.py", LONG.splitlines(keepends=True)[0] + "\n" * (DOWN - 1) + CONSTANT)
         text = "import torch\n" + "\n" * (DOWN - 1) + CONSTANT
-        assert edited(text, await at.resolved(mend)) == text.replace("torch.zeros(())", "0.0 * output.sum()")
+        assert edited(text, await at.resolved(mend)) == text.replace(
+            "torch.zeros(())", "0.0 * output.sum()"
+        )
         assert "ignore[GL101]" in edited(text, await at.resolved(suppress))
         at.change("train.py", "\n" * DOWN + MENDED)
         assert (await at.resolved(mend)).edit is None
@@ -319,7 +357,9 @@ def test_a_finding_in_an_imported_file_is_shown_there_and_follows_its_text(play:
     play(scenario)
 
 
-def test_a_file_in_a_folder_that_was_opened_by_a_link_is_shown_there(tmp_path: pathlib.Path) -> None:
+def test_a_file_in_a_folder_that_was_opened_by_a_link_is_shown_there(
+    tmp_path: pathlib.Path,
+) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "disk" / "losses.py").write_text(LOSSES)
     (tmp_path / "home").symlink_to(tmp_path / "disk")
@@ -330,12 +370,16 @@ def test_a_file_in_a_folder_that_was_opened_by_a_link_is_shown_there(tmp_path: p
             assert await at.codes("losses.py") == ["GL102"]
             at.open("losses.py", LOSSES)
             assert await at.hover("losses.py", 1, 20)
-            assert [uri for uri, shown in at.shown.items() if shown.diagnostics] == [at.uri("losses.py")]
+            assert [uri for uri, shown in at.shown.items() if shown.diagnostics] == [
+                at.uri("losses.py")
+            ]
 
     asyncio.run(scenario())
 
 
-def test_the_settings_of_the_project_and_those_of_the_editor_hold(play: Play, tmp_path: pathlib.Path) -> None:
+def test_the_settings_of_the_project_and_those_of_the_editor_hold(
+    play: Play, tmp_path: pathlib.Path
+) -> None:
     settings = tmp_path / "pyproject.toml"
     settings.write_text('[tool.gradlint]\nextend-exclude = ["vendored"]\n')
     (tmp_path / "vendored").mkdir()
@@ -351,7 +395,11 @@ def test_the_settings_of_the_project_and_those_of_the_editor_hold(play: Play, tm
         await at.until(lambda: at.lines("train.py") == [])
         settings.write_text('[tool.gradlint]\nignored = ["GL101"]\n')
         at.changed_on_disk("pyproject.toml")
-        await at.until(lambda: any("has no setting 'ignored'; did you mean 'ignore'?" in each for each in at.messages))
+        await at.until(
+            lambda: any(
+                "has no setting 'ignored'; did you mean 'ignore'?" in each for each in at.messages
+            )
+        )
         settings.unlink()
         at.changed_on_disk("pyproject.toml")
         await at.until(lambda: at.lines("train.py") == [6])
@@ -359,7 +407,9 @@ def test_the_settings_of_the_project_and_those_of_the_editor_hold(play: Play, tm
     play(scenario, options={"ignore": ["GL102"]}, capabilities=MODERN)
 
 
-def test_a_client_that_counts_bytes_and_gives_settings_that_do_not_exist_is_served(play: Play) -> None:
+def test_a_client_that_counts_bytes_and_gives_settings_that_do_not_exist_is_served(
+    play: Play,
+) -> None:
     async def scenario(at: Editor) -> None:
         await at.until(lambda: any("no setting 'selects'" in each for each in at.messages))
         at.open("train.py", WIDE)
@@ -368,8 +418,12 @@ def test_a_client_that_counts_bytes_and_gives_settings_that_do_not_exist_is_serv
         assert suppress.edit
         assert list(suppress.edit.changes or ()) == [at.uri("train.py")]
 
-    encodings = types.GeneralClientCapabilities(position_encodings=[types.PositionEncodingKind.Utf8])
-    play(scenario, options={"selects": []}, capabilities=types.ClientCapabilities(general=encodings))
+    encodings = types.GeneralClientCapabilities(
+        position_encodings=[types.PositionEncodingKind.Utf8]
+    )
+    play(
+        scenario, options={"selects": []}, capabilities=types.ClientCapabilities(general=encodings)
+    )
 
 
 def test_what_was_never_saved_is_checked_and_what_is_not_python_is_not(play: Play) -> None:
@@ -384,7 +438,9 @@ def test_what_was_never_saved_is_checked_and_what_is_not_python_is_not(play: Pla
     play(scenario)
 
 
-@pytest.mark.parametrize("name", ["notes.md", "git:/old/train.py?%7B%7D", "vscode-notebook-cell:/x/notes.ipynb#W0"])
+@pytest.mark.parametrize(
+    "name", ["notes.md", "git:/old/train.py?%7B%7D", "vscode-notebook-cell:/x/notes.ipynb#W0"]
+)
 def test_what_is_not_checked_is_of_no_account_beside_what_is(play: Play, name: str) -> None:
     async def scenario(at: Editor) -> None:
         at.open("train.py", CONSTANT)
@@ -405,12 +461,20 @@ def test_what_is_not_checked_is_of_no_account_beside_what_is(play: Play, name: s
 
 def test_a_program_that_nests_too_deeply_costs_the_server_nothing(play: Play) -> None:
     async def scenario(at: Editor) -> None:
-        at.open("deep.py", "import torch\nloss = " + "-" * 50_000 + "torch.zeros(())\nloss.backward()\n")
+        at.open(
+            "deep.py", "import torch\nloss = " + "-" * 50_000 + "torch.zeros(())\nloss.backward()\n"
+        )
         await at.diagnostics("deep.py")
-        at.open("sums.py", "import torch\nloss = " + "x + " * 3000 + "torch.zeros(())\nloss.backward()\n")
+        at.open(
+            "sums.py",
+            "import torch\nloss = " + "x + " * 3000 + "torch.zeros(())\nloss.backward()\n",
+        )
         await at.diagnostics("sums.py")
         calls = "".join(f"def f{n}(x):\n    return f{n + 1}(x)\n" for n in range(500))
-        at.open("calls.py", f"import torch\n{calls}\ndef f500(x):\n    return x\nf0(torch.zeros(())).backward()\n")
+        at.open(
+            "calls.py",
+            f"import torch\n{calls}\ndef f500(x):\n    return x\nf0(torch.zeros(())).backward()\n",
+        )
         await at.diagnostics("calls.py")
         at.open("train.py", CONSTANT)
         assert await at.codes("train.py") == ["GL101"]
@@ -418,10 +482,15 @@ def test_a_program_that_nests_too_deeply_costs_the_server_nothing(play: Play) ->
     play(scenario)
 
 
-def test_without_pygls_the_command_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pygls_the_command_says_what_to_install(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sys
 
     monkeypatch.delitem(sys.modules, "gradlint.lsp.server", raising=False)
     monkeypatch.setitem(sys.modules, "pygls", None)
     ran = run("server")
-    assert (ran.code, ran.err) == (2, "gradlint: the language server needs pygls: pip install 'torch-gradlint[lsp]'\n")
+    assert (ran.code, ran.err) == (
+        2,
+        "gradlint: the language server needs pygls: pip install 'torch-gradlint[lsp]'\n",
+    )

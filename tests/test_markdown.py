@@ -70,7 +70,10 @@ def test_the_page_is_quoted(page: pathlib.Path, run: Run) -> None:
 
 
 def test_blocks_do_not_know_of_each_other(page: pathlib.Path, run: Run) -> None:
-    once = "```python\nimport torch\nloss = torch.nn.Linear(2, 1)(torch.randn(2)).sum()\nloss.backward()\n```\n"
+    once = (
+        "```python\nimport torch\nloss = torch.nn.Linear(2, 1)(torch.randn(2)).sum()\n"
+        "loss.backward()\n```\n"
+    )
     page.write_text(once + "\nor:\n\n```python\nloss.backward()\n```\n")
     assert places(run, "page.md") == []
     page.write_text(once.replace("\n```\n", "\nloss.backward()\n```\n"))
@@ -79,7 +82,9 @@ def test_blocks_do_not_know_of_each_other(page: pathlib.Path, run: Run) -> None:
 
 def test_blocks_are_mended_in_the_page(page: pathlib.Path, run: Run) -> None:
     run("check", "--fix", "page.md")
-    assert page.read_text(encoding="utf-8") == PAGE.replace("else torch.tensor(0.0)", "else 0.0 * y.sum()")
+    assert page.read_text(encoding="utf-8") == PAGE.replace(
+        "else torch.tensor(0.0)", "else 0.0 * y.sum()"
+    )
 
 
 def test_suppressions_are_heard_and_written(page: pathlib.Path, run: Run) -> None:
@@ -93,8 +98,13 @@ def test_per_file_ignores_and_baselines_name_the_page(page: pathlib.Path, run: R
     run("check", "page.md", "--write-baseline", "base.json")
     page.write_text("One more line.\n\n" + PAGE, encoding="utf-8")
     assert run("check", "page.md", "--baseline", "base.json").code == 0
-    assert ":" not in page.with_name("base.json").read_text().partition('"path": "')[2].partition('"')[0]
-    page.with_name("pyproject.toml").write_text('[tool.gradlint.per-file-ignores]\n"*.md" = ["GL1"]\n')
+    assert (
+        ":"
+        not in page.with_name("base.json").read_text().partition('"path": "')[2].partition('"')[0]
+    )
+    page.with_name("pyproject.toml").write_text(
+        '[tool.gradlint.per-file-ignores]\n"*.md" = ["GL1"]\n'
+    )
     assert run("check", "page.md").code == 0
 
 

@@ -18,7 +18,10 @@ from gradlint.source.magics import commented, hidden, revealed
 from gradlint.source.parse import Source, SyntaxFault, parse
 from gradlint.source.places import Program
 
-SETUP = "import torch\nmodel = torch.nn.Linear(4, 3)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)"
+SETUP = (
+    "import torch\nmodel = torch.nn.Linear(4, 3)\noptimizer = "
+    "torch.optim.SGD(model.parameters(), lr=0.1)"
+)
 LOOP = """\
 for valid in (True, False):
     logits = model(torch.randn(2, 4))
@@ -33,12 +36,24 @@ MARK = "@0@"
 def cell(source: str | Sequence[str], kind: str = "code", **more: Any) -> dict[str, Any]:
     lines = source.splitlines(keepends=True) if isinstance(source, str) else source
     made = {"cell_type": kind, "metadata": {"tags": ["keep"]}, "source": lines, **more}
-    return made | ({"outputs": [{"data": {"text/plain": ["5e-1"]}}], "execution_count": 3} if kind == "code" else {})
+    return made | (
+        {"outputs": [{"data": {"text/plain": ["5e-1"]}}], "execution_count": 3}
+        if kind == "code"
+        else {}
+    )
 
 
-def written(*cells: str | dict[str, Any], indent: int | None = 1, ascii_only: bool = False, **more: Any) -> bytes:
+def written(
+    *cells: str | dict[str, Any], indent: int | None = 1, ascii_only: bool = False, **more: Any
+) -> bytes:
     found = [cell(each) if isinstance(each, str) else each for each in cells]
-    content = {"nbformat_minor": 5, "metadata": {"z": 1e-05, "a": 2}, "cells": found, "nbformat": 4, **more}
+    content = {
+        "nbformat_minor": 5,
+        "metadata": {"z": 1e-05, "a": 2},
+        "cells": found,
+        "nbformat": 4,
+        **more,
+    }
     return (json.dumps(content, indent=indent, ensure_ascii=ascii_only) + "\n").encode()
 
 
@@ -66,7 +81,9 @@ def mended_by_sarif(content: bytes, run: Run) -> bytes:
 
 
 def test_a_finding_names_its_cell_and_the_line_in_it(folder: pathlib.Path, run: Run) -> None:
-    (folder / "nb.ipynb").write_bytes(written(cell("# A title", "markdown"), "%matplotlib inline\n" + SETUP, LOOP))
+    (folder / "nb.ipynb").write_bytes(
+        written(cell("# A title", "markdown"), "%matplotlib inline\n" + SETUP, LOOP)
+    )
     ran = run("check")
     assert ran.code == 1
     assert " --> nb.ipynb:cell 3:3:39\n" in ran.out
@@ -84,14 +101,18 @@ optimizer.step()"""
 def test_a_loss_that_a_cell_shows_is_used(folder: pathlib.Path, run: Run) -> None:
     first = "loss = torch.nn.functional.mse_loss(model(torch.ones(2, 4)), torch.zeros(2, 3))"
     (folder / "nb.ipynb").write_bytes(written(SETUP + "\n" + STEP, first, STEP))
-    assert [line.partition(" `")[0] for line in concise(run)] == ["nb.ipynb:cell 2:1:8: warning[GL111]"]
+    assert [line.partition(" `")[0] for line in concise(run)] == [
+        "nb.ipynb:cell 2:1:8: warning[GL111]"
+    ]
     (folder / "nb.ipynb").write_bytes(written(SETUP + "\n" + STEP, first + "\nloss", STEP))
     assert concise(run) == []
 
 
 def test_the_page_shows_what_gradlint_says(folder: pathlib.Path, run: Run) -> None:
     page = (pathlib.Path(__file__).parents[1] / "docs/notebooks.md").read_text(encoding="utf-8")
-    (said,) = re.findall(r"```console\n\$ gradlint check --output-format concise\n(.*?)```", page, re.DOTALL)
+    (said,) = re.findall(
+        r"```console\n\$ gradlint check --output-format concise\n(.*?)```", page, re.DOTALL
+    )
     (folder / "nb.ipynb").write_bytes(written(cell("# A title", "markdown"), SETUP, LOOP))
     assert run("check", "--output-format", "concise").out == said
 
@@ -106,10 +127,16 @@ def test_json_has_the_cell_and_rows_that_count_in_it(folder: pathlib.Path, run: 
 
 
 @pytest.mark.parametrize("indent", [None, 1, 4])
-def test_formats_without_cells_get_the_line_of_the_file(folder: pathlib.Path, run: Run, indent: int | None) -> None:
+def test_formats_without_cells_get_the_line_of_the_file(
+    folder: pathlib.Path, run: Run, indent: int | None
+) -> None:
     content = written(SETUP, LOOP, indent=indent)
     (folder / "nb.ipynb").write_bytes(content)
-    row = next(number for number, line in enumerate(content.splitlines(), 1) if b"torch.tensor(0.0)" in line)
+    row = next(
+        number
+        for number, line in enumerate(content.splitlines(), 1)
+        if b"torch.tensor(0.0)" in line
+    )
     github = run("check", "--output-format", "github").out
     assert f"file=nb.ipynb,line={row},endLine={row}::cell 2, line 3: " in github
     (result,) = json.loads(run("check", "--output-format", "sarif").out)["runs"][0]["results"]
@@ -138,14 +165,19 @@ def test_a_fix_changes_one_line_of_one_cell_and_no_other_byte(
 
 
 def test_lines_that_a_fix_adds_go_into_the_cell(folder: pathlib.Path, run: Run) -> None:
-    loop = "for x in torch.randn(8, 2, 4):\n    %time\n    model(x).mean().backward()\n    optimizer.step()"
+    loop = (
+        "for x in torch.randn(8, 2, 4):\n    %time\n    model(x).mean().backward()\n"
+        "    optimizer.step()"
+    )
     content = written(SETUP, loop, "print(1)")
     (folder / "nb.ipynb").write_bytes(content)
     assert [line.split()[0] for line in concise(run)] == ["nb.ipynb:cell"]
     by_sarif = mended_by_sarif(content, run)
     assert run("check", "--fix", "--unsafe-fixes").code == 0
     assert (folder / "nb.ipynb").read_bytes() == by_sarif
-    before, after = (json.loads(each)["cells"] for each in (content, (folder / "nb.ipynb").read_bytes()))
+    before, after = (
+        json.loads(each)["cells"] for each in (content, (folder / "nb.ipynb").read_bytes())
+    )
     assert [each == other for each, other in zip(before, after, strict=True)] == [True, False, True]
     assert "    optimizer.zero_grad()\n" in after[1]["source"]
     assert "    %time\n" in after[1]["source"]
@@ -178,7 +210,9 @@ def test_a_baseline_holds_although_cells_are_put_before(folder: pathlib.Path, ru
     assert run("check", "--baseline", "base.json").code == 0
 
 
-def test_results_are_kept_until_a_cell_or_what_it_imports_changes(folder: pathlib.Path, run: Run) -> None:
+def test_results_are_kept_until_a_cell_or_what_it_imports_changes(
+    folder: pathlib.Path, run: Run
+) -> None:
     loop = "from helper import loss_of\nloss_of(model(torch.randn(2, 4))).backward()"
     (folder / "nb.ipynb").write_bytes(written(SETUP, loop))
     (folder / "helper.py").write_text("def loss_of(y):\n    return y.mean()\n")
@@ -193,7 +227,9 @@ def test_results_are_kept_until_a_cell_or_what_it_imports_changes(folder: pathli
 
 def test_standard_input_is_a_notebook_if_its_name_is_one(run: Run) -> None:
     stdin = written(SETUP, LOOP).decode()
-    ran = run("check", "-", "--stdin-filename", "nb.ipynb", "--output-format", "concise", stdin=stdin)
+    ran = run(
+        "check", "-", "--stdin-filename", "nb.ipynb", "--output-format", "concise", stdin=stdin
+    )
     assert ran.out.startswith("nb.ipynb:cell 2:3:39: error[GL101]")
     fixed = run("check", "-", "--fix", "--stdin-filename", "nb.ipynb", stdin=stdin).out
     assert fixed == stdin.replace("torch.tensor(0.0)", FIXED)
@@ -226,14 +262,28 @@ def test_a_cell_that_is_not_python_is_reported_where_it_is(
         (b'{\n"a": }', "2:6: error[GL001] not a notebook: Expecting value"),
         (b"\xff\xfe", "1:1: error[GL001] not a notebook: it is not valid utf-8"),
         (b"[]", "1:1: error[GL001] not a notebook: it names no version of the format"),
-        (b'{"nbformat": 2}', "1:1: error[GL001] not a notebook: version 2 of the format is not read"),
-        (b'{"nbformat": 4, "cells": {}}', "1:1: error[GL001] not a notebook: it has no list of cells"),
-        (b'{"nbformat": 3, "worksheets": 1}', "1:1: error[GL001] not a notebook: it has no list of worksheets"),
-        (b'{"nbformat": 4, "cells": [{"cell_type": "code"}]}', "1:1: error[GL001] not a notebook: cell 1 has no text"),
+        (
+            b'{"nbformat": 2}',
+            "1:1: error[GL001] not a notebook: version 2 of the format is not read",
+        ),
+        (
+            b'{"nbformat": 4, "cells": {}}',
+            "1:1: error[GL001] not a notebook: it has no list of cells",
+        ),
+        (
+            b'{"nbformat": 3, "worksheets": 1}',
+            "1:1: error[GL001] not a notebook: it has no list of worksheets",
+        ),
+        (
+            b'{"nbformat": 4, "cells": [{"cell_type": "code"}]}',
+            "1:1: error[GL001] not a notebook: cell 1 has no text",
+        ),
         (b"[" * 100_000, "1:1: error[GL001] not a notebook: maximum recursion depth exceeded"),
     ],
 )
-def test_what_is_no_notebook_is_a_finding(folder: pathlib.Path, run: Run, content: bytes, complaint: str) -> None:
+def test_what_is_no_notebook_is_a_finding(
+    folder: pathlib.Path, run: Run, content: bytes, complaint: str
+) -> None:
     (folder / "nb.ipynb").write_bytes(content)
     (found,) = concise(run)
     assert found.startswith(f"nb.ipynb:{complaint}")
@@ -243,7 +293,9 @@ def test_what_is_no_notebook_is_a_finding(folder: pathlib.Path, run: Run, conten
 
 def test_version_3_is_read_and_mended(folder: pathlib.Path, run: Run) -> None:
     cells = [{"cell_type": "code", "language": "python", "input": each} for each in (SETUP, LOOP)]
-    content = json.dumps({"nbformat": 3, "worksheets": [{"cells": cells[:1]}, {"cells": cells[1:]}]})
+    content = json.dumps(
+        {"nbformat": 3, "worksheets": [{"cells": cells[:1]}, {"cells": cells[1:]}]}
+    )
     (folder / "nb.ipynb").write_text(content)
     assert concise(run)[0].startswith("nb.ipynb:cell 2:3:39: error[GL101]")
     assert run("check", "--fix").code == 0
@@ -251,9 +303,12 @@ def test_version_3_is_read_and_mended(folder: pathlib.Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "metadata", [{"kernelspec": {"language": "R"}}, {"language_info": {"name": "julia"}}, {"kernelspec": 1}]
+    "metadata",
+    [{"kernelspec": {"language": "R"}}, {"language_info": {"name": "julia"}}, {"kernelspec": 1}],
 )
-def test_other_languages_are_left_alone(folder: pathlib.Path, run: Run, metadata: dict[str, Any]) -> None:
+def test_other_languages_are_left_alone(
+    folder: pathlib.Path, run: Run, metadata: dict[str, Any]
+) -> None:
     cells = ["x = 1"] if metadata == {"kernelspec": 1} else ["x <- c(1,"]
     (folder / "nb.ipynb").write_bytes(written(*cells, metadata=metadata))
     assert run("check").code == 0
@@ -267,7 +322,9 @@ def test_checkpoints_of_jupyter_are_not_looked_at(folder: pathlib.Path, run: Run
 
 
 def test_a_script_with_cells_is_python(folder: pathlib.Path, run: Run) -> None:
-    (folder / "nb.py").write_text(f"# %%\n{SETUP}\n\n# %% [markdown]\n# text\n\n# %%\n{LOOP}\n", encoding="utf-8")
+    (folder / "nb.py").write_text(
+        f"# %%\n{SETUP}\n\n# %% [markdown]\n# text\n\n# %%\n{LOOP}\n", encoding="utf-8"
+    )
     assert concise(run)[0].startswith("nb.py:12:39: error[GL101]")
 
 
@@ -327,8 +384,12 @@ def test_an_edit_over_the_border_of_cells_is_refused() -> None:
     assert isinstance(program, Program)
     assert program.text == "#@0@ cell 1\nx = 1\n#@0@ cell 2\ny = 2\n"
     assert document.can_take("nb.ipynb", program.text, program.text.replace("x = 1", "x = 3"))
-    assert not document.can_take("nb.ipynb", program.text, program.text.replace("x = 1\n#@0@ cell 2\n", ""))
-    indented = program.text.replace("x = 1\n#", "if x:\n    x = 1\n    #").replace("y = 2", "    y = 2")
+    assert not document.can_take(
+        "nb.ipynb", program.text, program.text.replace("x = 1\n#@0@ cell 2\n", "")
+    )
+    indented = program.text.replace("x = 1\n#", "if x:\n    x = 1\n    #").replace(
+        "y = 2", "    y = 2"
+    )
     assert not document.can_take("nb.ipynb", program.text, indented)
     split = program.text.replace("x = 1", "x = (1,").replace("y = 2", ")")
     assert isinstance(parse("", split), Source)
@@ -336,17 +397,25 @@ def test_an_edit_over_the_border_of_cells_is_refused() -> None:
 
 
 def test_the_byte_order_mark_and_line_ends_stay(folder: pathlib.Path, run: Run) -> None:
-    content = b"\xef\xbb\xbf" + written(SETUP, LOOP.replace("\n", "\r\n"), indent=2).replace(b"\n", b"\r\n")
+    content = b"\xef\xbb\xbf" + written(SETUP, LOOP.replace("\n", "\r\n"), indent=2).replace(
+        b"\n", b"\r\n"
+    )
     (folder / "nb.ipynb").write_bytes(content)
     assert run("check", "--fix").code == 0
-    assert (folder / "nb.ipynb").read_bytes() == content.replace(b"torch.tensor(0.0)", FIXED.encode())
+    assert (folder / "nb.ipynb").read_bytes() == content.replace(
+        b"torch.tensor(0.0)", FIXED.encode()
+    )
 
 
 def test_what_a_cell_displays_is_not_thrown_away(folder: pathlib.Path, run: Run) -> None:
     shown = "x = torch.randn(4)\nx.view(2, 2)"
-    (folder / "nb.ipynb").write_bytes(written("import torch", shown, "x.detach()  # the end\n\n", "x.requires_grad"))
+    (folder / "nb.ipynb").write_bytes(
+        written("import torch", shown, "x.detach()  # the end\n\n", "x.requires_grad")
+    )
     assert run("check").code == 0
-    (folder / "nb.ipynb").write_bytes(written("import torch", f"{shown}\nx.detach()", f"{shown}\nprint(1)"))
+    (folder / "nb.ipynb").write_bytes(
+        written("import torch", f"{shown}\nx.detach()", f"{shown}\nprint(1)")
+    )
     assert [line.partition(" ")[2].partition("] ")[0] + "]" for line in concise(run)] == [
         "2:2:1: warning[GL206]",
         "3:2:1: warning[GL206]",

@@ -1,4 +1,6 @@
-"""The programs of pages about errors, ways to work and real bugs: gradlint and torch say of each what the page says."""
+"""The programs of pages about errors, ways to work and real bugs: gradlint and torch say of each
+what the page says.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ FOLDERS = ("errors", "ways")
 
 @dataclass(frozen=True)
 class Told:
-    """A program of a page: the codes that it is said to bring, and whether it raises what the page is about."""
+    """A program of a page: the codes that it is said to bring, and whether it raises what the page
+    is about.
+    """
 
     page: pathlib.Path
     text: str
@@ -39,7 +43,14 @@ def programs() -> list[Told]:
         for page in sorted((DOCS / folder).glob("*.md")):
             for marker, text in BLOCK.findall(page.read_text(encoding="utf-8")):
                 words = frozenset(marker.split())
-                found.append(Told(page, text, frozenset(word for word in words if word.startswith("GL")), words))
+                found.append(
+                    Told(
+                        page,
+                        text,
+                        frozenset(word for word in words if word.startswith("GL")),
+                        words,
+                    )
+                )
     return found
 
 
@@ -56,12 +67,16 @@ def test_every_page_has_a_program_that_breaks_and_one_that_does_not() -> None:
             assert page.read_text(encoding="utf-8").count("```python") == len(told), page
 
 
-def test_gradlint_says_what_the_page_says(run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradlint_says_what_the_page_says(
+    run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     names = {f"p{number}.py": each for number, each in enumerate(PROGRAMS)}
     for name, each in names.items():
         (tmp_path / name).write_text(each.text)
-    said = run("check", "--no-cache", "--min-severity", "warning", "--output-format", "json", ".").out
+    said = run(
+        "check", "--no-cache", "--min-severity", "warning", "--output-format", "json", "."
+    ).out
     found: dict[str, set[str]] = {name: set() for name in names}
     for each in json.loads(said):
         if each["code"] != "GL004":
@@ -75,7 +90,9 @@ def test_gradlint_says_what_the_page_says(run: Run, tmp_path: pathlib.Path, monk
 
 
 @pytest.mark.parametrize(
-    "told", [each for each in PROGRAMS if "check-only" not in each.words], ids=lambda told: told.page.stem
+    "told",
+    [each for each in PROGRAMS if "check-only" not in each.words],
+    ids=lambda told: told.page.stem,
 )
 def test_torch_says_what_the_page_says(told: Told) -> None:
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):

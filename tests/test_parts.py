@@ -1,7 +1,9 @@
-"""Every part under `fixtures/parts`: what torch does with it, and what gradlint reports of it alone.
+"""Every part under `fixtures/parts`: what torch does with it, and what gradlint reports of it
+alone.
 
-A part is a folder: `part.py`, perhaps with `part2.py` beside it, with markers as in `programs.py` (notes do not count),
-and `truth.py`, which shows by torch what the markers claim. The name of one with nothing wrong begins with `clean-`.
+A part is a folder: `part.py`, perhaps with `part2.py` beside it, with markers as in `programs.py`
+(notes do not count), and `truth.py`, which shows by torch what the markers claim. The name of one
+with nothing wrong begins with `clean-`.
 """
 
 from __future__ import annotations
@@ -37,4 +39,6 @@ def test_check_reports_of_a_part_what_its_markers_claim(part: Program) -> None:
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder.name)
 def test_a_part_is_named_after_what_is_wrong_with_it(part: Program) -> None:
     claimed = {marker.place.code for marker in part.markers() if marker.kind in ("expect", "miss")}
-    assert part.folder.name[:5] in claimed or (part.folder.name.startswith("clean-") and not claimed)
+    assert part.folder.name[:5] in claimed or (
+        part.folder.name.startswith("clean-") and not claimed
+    )

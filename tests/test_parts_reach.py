@@ -1,4 +1,6 @@
-"""How far a module with no trainer in view is run: large ones, bases and decorators elsewhere, what they cut off."""
+"""How far a module with no trainer in view is run: large ones, bases and decorators elsewhere, what
+they cut off.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ import pytest
 
 from gradlint.analysis import analyze
 
-HEAD = "from typing import Type, Union\n\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
+HEAD = (
+    "from typing import Type, Union\n\nimport torch\nimport torch.nn.functional as F\n"
+    "from torch import nn\n\n"
+)
 
 
 def told(tmp_path: pathlib.Path, program: str, **others: str) -> list[tuple[str, int]]:
@@ -50,12 +55,16 @@ TRAINED = (
 
 
 @pytest.mark.parametrize("line", UNTRAINED)
-def test_a_module_that_cuts_off_a_layer_of_its_own_trains_it_nowhere(line: str, tmp_path: pathlib.Path) -> None:
+def test_a_module_that_cuts_off_a_layer_of_its_own_trains_it_nowhere(
+    line: str, tmp_path: pathlib.Path
+) -> None:
     assert told(tmp_path, CUT.format(line)) == [("GL106", UNTRAINED[line])]
 
 
 @pytest.mark.parametrize("line", TRAINED)
-def test_what_another_route_or_another_path_trains_is_left_alone(line: str, tmp_path: pathlib.Path) -> None:
+def test_what_another_route_or_another_path_trains_is_left_alone(
+    line: str, tmp_path: pathlib.Path
+) -> None:
     line = line.replace("self.stem(x)", "x")
     assert told(tmp_path, CUT.format(line)) == []
 
@@ -80,7 +89,8 @@ def test_an_encoder_behind_no_grad_is_meant_to_stay_as_it_is(tmp_path: pathlib.P
 def test_a_module_is_made_of_each_class_that_its_annotation_names(tmp_path: pathlib.Path) -> None:
     blocks = "".join(
         f"class {name}(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
-        f"        self.conv, self.act = nn.Conv2d(width, width, 3), nn.ReLU()\n    def forward(self, x):\n{body}\n"
+        "        self.conv, self.act = nn.Conv2d(width, width, 3), nn.ReLU()\n"
+        f"    def forward(self, x):\n{body}\n"
         for name, body in {
             "Plain": "        x *= 0.5\n        return self.act(self.conv(x))",
             "Wide": "        y = self.conv(x)\n        x += 1.0\n        return self.act(y)",
@@ -123,7 +133,9 @@ class Block(Base):
 """
 
 
-def test_what_a_decorator_or_a_base_of_another_file_comes_to_ends_nothing(tmp_path: pathlib.Path) -> None:
+def test_what_a_decorator_or_a_base_of_another_file_comes_to_ends_nothing(
+    tmp_path: pathlib.Path,
+) -> None:
     assert told(tmp_path, WITH_SLOW, slow=SLOW) == [("GL201", 10)]
 
 
@@ -157,10 +169,14 @@ def test_a_module_of_many_layers_is_run_to_its_end(tmp_path: pathlib.Path) -> No
     assert told(tmp_path, DEEP) == [("GL201", 21)]
 
 
-def test_a_function_with_inplace_writes_into_what_something_unknown_gave(tmp_path: pathlib.Path) -> None:
+def test_a_function_with_inplace_writes_into_what_something_unknown_gave(
+    tmp_path: pathlib.Path,
+) -> None:
     program = (
-        "class Head(nn.Module):\n    def __init__(self, body):\n        super().__init__()\n        self.body = body\n"
-        "    def forward(self, x):\n        h = torch.tanh(self.body(x))\n        y = self.body(h)\n"
+        "class Head(nn.Module):\n    def __init__(self, body):\n        super().__init__()\n"
+        "        self.body = body\n"
+        "    def forward(self, x):\n        h = torch.tanh(self.body(x))\n"
+        "        y = self.body(h)\n"
         "        z = torch.sigmoid(y)\n        F.relu(z, inplace=True)\n        return z\n"
     )
     assert told(tmp_path, program) == [("GL201", 9)]

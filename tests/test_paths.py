@@ -1,4 +1,6 @@
-"""Rules see the paths of an entry by `some`, `never` and `turns` alone: nothing else can be done with `Paths`."""
+"""Rules see the paths of an entry by `some`, `never` and `turns` alone: nothing else can be done
+with `Paths`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from gradlint.paths import Paths
 from gradlint.tape import Clip, May, Tape
 
 ROOT = pathlib.Path(__file__).parents[1]
-RULES = [*sorted(ROOT.glob("rules/gradlint_rules/*.py")), *sorted(ROOT.glob("docs/examples/*/*/*.py"))]
+RULES = [
+    *sorted(ROOT.glob("rules/gradlint_rules/*.py")),
+    *sorted(ROOT.glob("docs/examples/*/*/*.py")),
+]
 QUERIES = {"some", "never", "turns"}
 NOTHING = May(0)
 AT = Span("train.py", 1, 1, 1, 2)
@@ -33,7 +38,10 @@ def has_clip(path: Tape) -> bool:
 
 def test_some_gives_what_is_found_path_by_path() -> None:
     first, second = tape(clips=2), tape(clips=1)
-    assert list(Paths([first, tape(), second]).some(lambda path: path.of(Clip))) == [*first.of(Clip), *second.of(Clip)]
+    assert list(Paths([first, tape(), second]).some(lambda path: path.of(Clip))) == [
+        *first.of(Clip),
+        *second.of(Clip),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -60,14 +68,18 @@ def test_a_branch_that_no_path_turns_is_asked_for() -> None:
     assert not paths.unturned
 
 
-@pytest.mark.parametrize("use", [iter, len, list, reversed, lambda paths: paths[0], lambda paths: tape() in paths])
+@pytest.mark.parametrize(
+    "use", [iter, len, list, reversed, lambda paths: paths[0], lambda paths: tape() in paths]
+)
 def test_paths_cannot_be_gone_through(use: Callable[[Any], object]) -> None:
     with pytest.raises(TypeError):
         use(Paths([tape()]))
 
 
 def misuses(source: str) -> Iterator[int]:
-    """The lines where `paths` is used for anything but a query, an argument of a rule's function, or its memo."""
+    """The lines where `paths` is used for anything but a query, an argument of a rule's function,
+    or its memo.
+    """
     tree = ast.parse(source)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
@@ -86,7 +98,10 @@ def test_no_rule_goes_through_paths(rule: pathlib.Path) -> None:
     source = rule.read_text(encoding="utf-8")
     assert "._tapes" not in source
     assert rule.name == "asked.py" or list(misuses(source)) == []
-    assert not any(text in source for text in ("Sequence[Tape]", "list[Tape]", "tuple[Tape, ...]", "Iterable[Tape]"))
+    assert not any(
+        text in source
+        for text in ("Sequence[Tape]", "list[Tape]", "tuple[Tape, ...]", "Iterable[Tape]")
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ BEFORE = {
         "F.mse_loss(net(x), x)",
     ),
     "a configuration that is written down": (
-        'optimizer = hydra.utils.instantiate({"_target_": "torch.optim.AdamW", "lr": 0.1}, net.parameters())',
+        'optimizer = hydra.utils.instantiate({"_target_": "torch.optim.AdamW", "lr": 0.1}, '
+        "net.parameters())",
         "F.mse_loss(net(x), x)",
     ),
 }
@@ -92,7 +93,9 @@ def train(model, criterion, loader, optimizer, **options):
 
 
 @pytest.mark.parametrize("unscales", [True, False])
-def test_further_keywords_of_what_is_entered_are_open(unscales: bool, tmp_path: pathlib.Path) -> None:
+def test_further_keywords_of_what_is_entered_are_open(
+    unscales: bool, tmp_path: pathlib.Path
+) -> None:
     script = tmp_path / "engine.py"
     script.write_text(KEYWORDS.format("scaler.unscale_(optimizer)" if unscales else "pass"))
     assert [finding.code for finding in gradlint.check([script])] == ([] if unscales else ["GL403"])
@@ -173,10 +176,20 @@ class Fitted(Model):
 @pytest.mark.parametrize("clears", [True, False])
 @pytest.mark.parametrize(
     ("program", "clear"),
-    [(OPEN_METHODS, "self.optimizer.zero_grad()"), (REFUSED, "optimizer.zero_grad()"), (PASSED_ON, "net.zero_grad()")],
-    ids=["a method for subclasses", "files that are not there", "a step whose callers end before it"],
+    [
+        (OPEN_METHODS, "self.optimizer.zero_grad()"),
+        (REFUSED, "optimizer.zero_grad()"),
+        (PASSED_ON, "net.zero_grad()"),
+    ],
+    ids=[
+        "a method for subclasses",
+        "files that are not there",
+        "a step whose callers end before it",
+    ],
 )
-def test_an_exception_ends_no_analysis(program: str, clear: str, clears: bool, tmp_path: pathlib.Path) -> None:
+def test_an_exception_ends_no_analysis(
+    program: str, clear: str, clears: bool, tmp_path: pathlib.Path
+) -> None:
     script = tmp_path / "train.py"
     script.write_text(program.format(clear if clears else "pass"))
     assert [finding.code for finding in gradlint.check([script])] == ([] if clears else ["GL501"])
@@ -206,11 +219,17 @@ for x in torch.randn(4, 2, 3):
 """
 
 
-@pytest.mark.parametrize("handed", ["distance", "hooks=[distance]", "options={'loss': distance}", "x"])
-def test_what_code_out_of_view_is_handed_may_be_changed_there(handed: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    "handed", ["distance", "hooks=[distance]", "options={'loss': distance}", "x"]
+)
+def test_what_code_out_of_view_is_handed_may_be_changed_there(
+    handed: str, tmp_path: pathlib.Path
+) -> None:
     script = tmp_path / "train.py"
     script.write_text(METERS.format(handed))
-    assert [finding.code for finding in gradlint.check([script])] == (["GL101"] if handed == "x" else [])
+    assert [finding.code for finding in gradlint.check([script])] == (
+        ["GL101"] if handed == "x" else []
+    )
 
 
 def test_a_sum_of_what_is_added_with_a_factor_is_a_tensor(tmp_path: pathlib.Path) -> None:
@@ -249,10 +268,16 @@ for step in range(8):
 
 
 @pytest.mark.parametrize("clears", [True, False])
-def test_answers_that_keep_a_path_from_training_are_turned_round_first(clears: bool, tmp_path: pathlib.Path) -> None:
+def test_answers_that_keep_a_path_from_training_are_turned_round_first(
+    clears: bool, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "train.py"
-    work = "\n    ".join(f"seen = [{number}, action * {number}, (step, action)]" for number in range(150))
-    path.write_text(WARMED_UP.format(work=work, clear="optimizer.zero_grad()" if clears else "pass"))
+    work = "\n    ".join(
+        f"seen = [{number}, action * {number}, (step, action)]" for number in range(150)
+    )
+    path.write_text(
+        WARMED_UP.format(work=work, clear="optimizer.zero_grad()" if clears else "pass")
+    )
     assert [finding.code for finding in gradlint.check([path])] == ([] if clears else ["GL501"])
 
 
@@ -288,7 +313,9 @@ class Trainer:
 
 
 @pytest.mark.parametrize("clears", [True, False])
-def test_defaults_of_what_a_method_is_entered_with_decide_nothing(clears: bool, tmp_path: pathlib.Path) -> None:
+def test_defaults_of_what_a_method_is_entered_with_decide_nothing(
+    clears: bool, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "train.py"
     path.write_text(SETTINGS.format(clear="self.optimizer.zero_grad()" if clears else "pass"))
     found = {finding.code for finding in gradlint.check([path])}
@@ -419,7 +446,10 @@ for x in torch.tensor(rows, dtype=torch.float32).split(8):
 """
 EXITS = (
     "import sys\nimport torch\n\n\ndef train(net, config, optimizer, batches):\n"
-    + "".join(f"    if config.is_wrong_{n}:\n        print('wrong')\n        sys.exit(1)\n" for n in range(45))
+    + "".join(
+        f"    if config.is_wrong_{n}:\n        print('wrong')\n        sys.exit(1)\n"
+        for n in range(45)
+    )
     + """\
     for x in batches:
         optimizer.zero_grad()
@@ -461,22 +491,29 @@ def train(net, loader, optimizer, config):
 """
 FOLLOWED = {
     "flags that exec can change": CONFIGURED, "a counter that skips rounds": SKIPPED,
-    "options of a command line": OPTIONS, "settings that nobody gives": LEARNER, "a list that has to fill": FILLED,
+    "options of a command line": OPTIONS, "settings that nobody gives": LEARNER,
+    "a list that has to fill": FILLED,
     "many short calls": SHORT, "sides that end the program": EXITS,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
-def test_every_step_is_come_to(name: str, tmp_path: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_step_is_come_to(
+    name: str, tmp_path: pathlib.Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "train.py").write_text(FOLLOWED[name])
     monkeypatch.chdir(tmp_path)
     said = run("check", "--no-cache", "--select", "GL1,GL5", "--coverage", "seen.json").out
     seen = json.loads((tmp_path / "seen.json").read_text())
     assert seen["backwards"]["missed"] == []
-    assert seen["steps"]["behind_a_loss"] == seen["losses"]["reached"] == seen["backwards"]["written"], said
+    assert (
+        seen["steps"]["behind_a_loss"] == seen["losses"]["reached"] == seen["backwards"]["written"]
+    ), said
 
 
-@pytest.mark.parametrize(("made", "codes"), [("model.angle(x)", []), ("x.round(decimals=1)", ["GL108"])])
+@pytest.mark.parametrize(
+    ("made", "codes"), [("model.angle(x)", []), ("x.round(decimals=1)", ["GL108"])]
+)
 def test_a_method_of_something_unknown_that_is_given_a_tensor_rounds_nothing(
     made: str, codes: list[str], tmp_path: pathlib.Path
 ) -> None:
@@ -521,11 +558,17 @@ class Trainer(unseen.Base):
 
 
 @pytest.mark.parametrize("comes_first", [True, False])
-def test_what_a_tuple_is_annotated_with_is_handed_in(comes_first: bool, tmp_path: pathlib.Path) -> None:
+def test_what_a_tuple_is_annotated_with_is_handed_in(
+    comes_first: bool, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "train.py"
     step, nothing = "self.plan.step()", "pass"
-    path.write_text(HANDED.format(first=step if comes_first else nothing, last=nothing if comes_first else step))
-    assert [finding.code for finding in gradlint.check([path])] == (["GL510"] if comes_first else [])
+    path.write_text(
+        HANDED.format(first=step if comes_first else nothing, last=nothing if comes_first else step)
+    )
+    assert [finding.code for finding in gradlint.check([path])] == (
+        ["GL510"] if comes_first else []
+    )
 
 
 YIELDING = """\
@@ -548,7 +591,9 @@ class Plugin:
         ('with torch.autocast("cpu"):\n            yield', []),
     ],
 )
-def test_a_context_that_a_method_yields_and_nobody_names(body: str, codes: list[str], tmp_path: pathlib.Path) -> None:
+def test_a_context_that_a_method_yields_and_nobody_names(
+    body: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "plugin.py"
     path.write_text(YIELDING.format(body=body))
     assert [finding.code for finding in gradlint.check([path])] == codes
@@ -582,7 +627,9 @@ print(Phase.TRAIN)
 """
 
 
-def test_what_a_star_imports_is_known_to_functions_of_a_script_that_was_run(tmp_path: pathlib.Path) -> None:
+def test_what_a_star_imports_is_known_to_functions_of_a_script_that_was_run(
+    tmp_path: pathlib.Path,
+) -> None:
     (tmp_path / "phases.py").write_text(PHASES)
     script = tmp_path / "train.py"
     script.write_text(BY_PHASE)

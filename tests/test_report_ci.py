@@ -1,4 +1,6 @@
-"""The reports for machines: SARIF, GitHub, GitLab, JUnit, JSON lines, Markdown, and the count by rule."""
+"""The reports for machines: SARIF, GitHub, GitLab, JUnit, JSON lines, Markdown, and the count by
+rule.
+"""
 
 import json
 import os
@@ -11,16 +13,29 @@ import pytest
 from gradlint.finding import Applicability, Edit, Finding, Fix, Related, Severity, Span
 from gradlint.report import Outcome, formats, render
 
-PROGRAM = ["import torch", "", "loss = torch.tensor(0.0)", "loss.backward()", "loss = torch.tensor(0.0)"]
+PROGRAM = [
+    "import torch",
+    "",
+    "loss = torch.tensor(0.0)",
+    "loss.backward()",
+    "loss = torch.tensor(0.0)",
+]
 
 
 def finding(line: int = 3, severity: Severity = Severity.ERROR, **more: Any) -> Finding:
     return Finding(
-        "GL001", "syntax-error", severity, more.pop("message", "a message"), Span("a b.py", line, 8, line, 25), **more
+        "GL001",
+        "syntax-error",
+        severity,
+        more.pop("message", "a message"),
+        Span("a b.py", line, 8, line, 25),
+        **more,
     )
 
 
-def outcome(*findings: Finding, lines: list[str] = PROGRAM, root: pathlib.Path | None = None) -> Outcome:
+def outcome(
+    *findings: Finding, lines: list[str] = PROGRAM, root: pathlib.Path | None = None
+) -> Outcome:
     return Outcome(findings, 1, lambda path: lines, root or pathlib.Path.cwd())
 
 
@@ -56,7 +71,10 @@ def test_sarif_has_the_fix() -> None:
 
 
 def prints(*findings: Finding, lines: list[str] = PROGRAM) -> list[str]:
-    return [result["partialFingerprints"]["gradlint/v1"] for result in sarif(*findings, lines=lines)["results"]]
+    return [
+        result["partialFingerprints"]["gradlint/v1"]
+        for result in sarif(*findings, lines=lines)["results"]
+    ]
 
 
 def test_fingerprints_survive_lines_that_shift_and_spaces_that_change() -> None:
@@ -74,11 +92,15 @@ def test_fingerprints_change_with_the_code_that_they_stand_on() -> None:
 
 def test_github_gets_one_escaped_command_a_finding() -> None:
     text = render(
-        "github", outcome(finding(message="50% of\n`a, b`", help="do: this"), finding(severity=Severity.NOTE))
+        "github",
+        outcome(
+            finding(message="50% of\n`a, b`", help="do: this"), finding(severity=Severity.NOTE)
+        ),
     )
     first, second = text.splitlines()
     assert first == (
-        "::error title=gradlint (GL001 syntax-error),file=a b.py,line=3,endLine=3,col=8,endColumn=25"
+        "::error title=gradlint (GL001 syntax-error),file=a "
+        "b.py,line=3,endLine=3,col=8,endColumn=25"
         "::50%25 of%0A`a, b`%0Ahelp: do: this"
     )
     assert second.startswith("::notice ")
@@ -93,7 +115,9 @@ def test_gitlab_gets_what_it_asks_for() -> None:
 
 
 def test_junit_counts_failures_by_file() -> None:
-    root = ElementTree.fromstring(render("junit", outcome(finding(message="`a < b` & \x1b"), finding(5))))
+    root = ElementTree.fromstring(
+        render("junit", outcome(finding(message="`a < b` & \x1b"), finding(5)))
+    )
     assert root.attrib == {"name": "gradlint", "tests": "2", "failures": "2"}
     (suite,) = root
     assert suite.attrib["name"] == "a b.py"
@@ -109,7 +133,9 @@ def test_junit_without_findings_has_a_test_that_passes() -> None:
 
 def test_json_lines_are_the_objects_of_json() -> None:
     found = outcome(finding(), finding(5))
-    assert [json.loads(line) for line in render("jsonl", found).splitlines()] == json.loads(render("json", found))
+    assert [json.loads(line) for line in render("jsonl", found).splitlines()] == json.loads(
+        render("json", found)
+    )
 
 
 def test_statistics_count_by_rule() -> None:
@@ -120,19 +146,24 @@ def test_statistics_count_by_rule() -> None:
 @pytest.mark.parametrize("name", formats())
 def test_every_format_can_tell_of_nothing_and_of_an_absent_text(name: str) -> None:
     assert isinstance(render(name, outcome()), str)
-    outside = Finding("GL001", "syntax-error", Severity.ERROR, "m", Span(os.path.abspath("/x/y.py"), 9, 1, 12, 1))
+    outside = Finding(
+        "GL001", "syntax-error", Severity.ERROR, "m", Span(os.path.abspath("/x/y.py"), 9, 1, 12, 1)
+    )
     assert isinstance(render(name, outcome(outside, lines=[])), str)
 
 
 def test_markdown_tells_the_worst_first_in_a_table_that_no_text_can_leave() -> None:
-    hostile = finding(4, Severity.NOTE, message="`a|b<!--\n@you` at www.example.org, [x](http://y)", help="Do it.")
+    hostile = finding(
+        4, Severity.NOTE, message="`a|b<!--\n@you` at www.example.org, [x](http://y)", help="Do it."
+    )
     heading, _, _, _, *rows = render("markdown", outcome(hostile, finding())).splitlines()
     assert heading == "### gradlint: Found 1 error and 1 note in 1 file"
     assert [row.split(" | ")[0] for row in rows] == ["| error", "| note"]
     assert rows[0].split(" | ")[1] == "<code>a b.py&#58;3&#58;8</code>"
     said = rows[1].split(" | ")[3]
     assert said.startswith(
-        "<code>a&#124;b&#60;&#33;--&#92;n&#64;you</code> at www&#46;example.org, &#91;x&#93;(http&#58;"
+        "<code>a&#124;b&#60;&#33;--&#92;n&#64;you</code> at www&#46;example.org, "
+        "&#91;x&#93;(http&#58;"
     )
     assert said.endswith("<br>Do it. |")
     assert all(row.count("|") == 5 for row in rows)

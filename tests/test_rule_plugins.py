@@ -1,4 +1,6 @@
-"""Rules of other distributions: found by their entry point, wherever on the path they are installed."""
+"""Rules of other distributions: found by their entry point, wherever on the path they are
+installed.
+"""
 
 import os
 import pathlib
@@ -39,7 +41,9 @@ def rules(*folders: pathlib.Path) -> list[str]:
     """The lines of `gradlint rule` with these folders on the path."""
     path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "gradlint", "rule"]
-    ran = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
     return ran.stdout.splitlines()
 
 

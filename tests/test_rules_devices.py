@@ -29,13 +29,15 @@ STEP = "    step(torch.ones(8, 4).cuda())\n"
 SKIPPED = {
     "by a mark": "@needs_cuda\ndef test_step():\n" + STEP,
     "by a mark on its class": "@needs_cuda\nclass TestStep:\n    def test_step(self):\n    " + STEP,
-    "in its body": "def test_step():\n    if not torch.cuda.is_available():\n        pytest.skip()\n" + STEP,
+    "in its body": "def test_step():\n    if not torch.cuda.is_available():\n        pytest.skip()\n"
+    + STEP,
 }
 RUN = {
     "always": "def test_step():\n" + STEP,
     "by a mark about something else": "@pytest.mark.skipif(torch.get_num_threads() < 2, reason='')\ndef test_step():\n"
     + STEP,
-    "by a condition in a string": "@pytest.mark.skipif('sys.platform == \"win32\"')\ndef test_step():\n" + STEP,
+    "by a condition in a string": "@pytest.mark.skipif('sys.platform == \"win32\"')\ndef test_step():\n"
+    + STEP,
 }
 
 CALLED = """\
@@ -95,11 +97,15 @@ def test_what_needs_cuda_in_other_ways_may_name_it(tmp_path: pathlib.Path) -> No
     assert _told("def test_step():\n    torch.cuda.synchronize()\n" + STEP, tmp_path) == []
 
 
-def test_an_autocast_that_the_caller_enables_is_left_to_the_caller_in_every_round(tmp_path: pathlib.Path) -> None:
+def test_an_autocast_that_the_caller_enables_is_left_to_the_caller_in_every_round(
+    tmp_path: pathlib.Path,
+) -> None:
     assert _told(CALLED, tmp_path, before="") == []
 
 
-@pytest.mark.parametrize("moved", ["nn.Parameter(w).cuda()", "nn.Parameter(w)\n        self.w = self.w.to('cuda:0')"])
+@pytest.mark.parametrize(
+    "moved", ["nn.Parameter(w).cuda()", "nn.Parameter(w)\n        self.w = self.w.to('cuda:0')"]
+)
 def test_a_parameter_moved_as_an_attribute_is_no_leaf(moved: str, tmp_path: pathlib.Path) -> None:
     assert _told(f"{LAYER}{moved}\n{TRAINED}", tmp_path, before="") == ["GL515"]
 

@@ -1,4 +1,6 @@
-"""The examples in the pages of the rules: PyTorch does what they say, and gradlint reports the marked lines."""
+"""The examples in the pages of the rules: PyTorch does what they say, and gradlint reports the
+marked lines.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,18 @@ from gradlint import rule
 from gradlint.analysis import analyze
 from gradlint.finding import Severity
 
-HEADINGS = ["What it does", "Why it matters", "Example", "Use instead", "What it does not report", "Limits"]
+HEADINGS = [
+    "What it does",
+    "Why it matters",
+    "Example",
+    "Use instead",
+    "What it does not report",
+    "Limits",
+]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FRAMEWORKS = re.compile(r"^from (accelerate) import", re.MULTILINE)  # that are not installed everywhere
+_FRAMEWORKS = re.compile(
+    r"^from (accelerate) import", re.MULTILINE
+)  # that are not installed everywhere
 _RAISES = re.compile(r"# (\w+Error): (.+)$", re.MULTILINE)
 
 
@@ -44,7 +55,9 @@ class Example:
 
 
 def pages() -> list[rule.Rule]:
-    """The rules about programs; those about gradlint itself (GL0xx) are tested with what they speak of."""
+    """The rules about programs; those about gradlint itself (GL0xx) are tested with what they speak
+    of.
+    """
     return [found for found in rule.rules().values() if not found.code.startswith("GL0")]
 
 
@@ -75,7 +88,9 @@ def _needs(example: Example) -> None:
 
 
 @pytest.mark.parametrize("example", BAD, ids=str)
-def test_pytorch_does_to_a_bad_example_what_its_comments_say(example: Example, tmp_path: pathlib.Path) -> None:
+def test_pytorch_does_to_a_bad_example_what_its_comments_say(
+    example: Example, tmp_path: pathlib.Path
+) -> None:
     _needs(example)
     example.write(tmp_path)
     ended = observe(tmp_path).exception
@@ -95,14 +110,22 @@ def test_pytorch_runs_what_a_page_advises(example: Example, tmp_path: pathlib.Pa
 
 
 @pytest.mark.parametrize("example", BAD, ids=str)
-def test_a_bad_example_is_reported_at_its_marked_lines_alone(example: Example, tmp_path: pathlib.Path) -> None:
+def test_a_bad_example_is_reported_at_its_marked_lines_alone(
+    example: Example, tmp_path: pathlib.Path
+) -> None:
     path = example.write(tmp_path)
     found = analyze([path], select=lambda code: code == example.code).findings
     assert {finding.at.line for finding in found} == example.marked != set()
 
 
 @pytest.mark.parametrize("example", GOOD, ids=str)
-def test_what_a_page_advises_is_free_of_errors_and_warnings(example: Example, tmp_path: pathlib.Path) -> None:
+def test_what_a_page_advises_is_free_of_errors_and_warnings(
+    example: Example, tmp_path: pathlib.Path
+) -> None:
     path = example.write(tmp_path)
     found = analyze([path], select=lambda code: True).findings
-    assert [str(finding) for finding in found if finding.severity > Severity.NOTE or finding.code == example.code] == []
+    assert [
+        str(finding)
+        for finding in found
+        if finding.severity > Severity.NOTE or finding.code == example.code
+    ] == []

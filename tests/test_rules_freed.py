@@ -125,7 +125,9 @@ def _raises(program: str) -> bool:
 def test_what_is_freed_is_told_exactly_where_torch_raises(tmp_path: pathlib.Path) -> None:
     cases = BACKWARDS.splitlines()
     bodies = [textwrap.indent(BODY + case.replace("; ", "\n"), "    ") for case in cases]
-    text = "import torch\n" + "".join(f"\n\ndef f{number}():\n{body}\n" for number, body in enumerate(bodies))
+    text = "import torch\n" + "".join(
+        f"\n\ndef f{number}():\n{body}\n" for number, body in enumerate(bodies)
+    )
     path = tmp_path / "train.py"
     path.write_text(text, encoding="utf-8")
     found = analyze([path], select=lambda code: code == "GL507").findings
@@ -137,7 +139,9 @@ def test_what_is_freed_is_told_exactly_where_torch_raises(tmp_path: pathlib.Path
 
 
 @pytest.mark.parametrize("reset", RESETS.splitlines())
-def test_a_state_that_is_reset_through_weak_references_is_reset(reset: str, tmp_path: pathlib.Path) -> None:
+def test_a_state_that_is_reset_through_weak_references_is_reset(
+    reset: str, tmp_path: pathlib.Path
+) -> None:
     program = f"{CACHED}    {reset}\n"
     path = tmp_path / "train.py"
     path.write_text(program, encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Layers that are frozen in vain: GL516 tells of what torch trains all the same, not of what is new or stays frozen."""
+"""Layers that are frozen in vain: GL516 tells of what torch trains all the same, not of what is new
+or stays frozen.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def trains(freezing: str) -> bool:
 def test_a_layer_that_is_frozen_in_vain_is_told(tmp_path: pathlib.Path) -> None:
     cases = [*IN_VAIN, *NEW, *FROZEN]
     path = tmp_path / "train.py"
-    path.write_text("".join(PROGRAM.format(f"run_{n}", case) for n, case in enumerate(cases)), encoding="utf-8")
+    path.write_text(
+        "".join(PROGRAM.format(f"run_{n}", case) for n, case in enumerate(cases)), encoding="utf-8"
+    )
     found = analyze([path], select=lambda code: code == "GL516").findings
     assert [cases[each.at.line // PROGRAM.count("\n")] for each in found] == IN_VAIN
     assert [case for case in cases if trains(case)] == [*IN_VAIN, *NEW]

@@ -1,4 +1,6 @@
-"""What is made of tensors that were gathered from all ranks: GL903 where the own shard is not put back."""
+"""What is made of tensors that were gathered from all ranks: GL903 where the own shard is not put
+back.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def train(x, rank):
         ("torch.cat([torch.cat(gathered[:rank]), own, torch.cat(gathered[rank + 1 :])])", False),
     ],
 )
-def test_shards_without_the_own_one_give_no_gradient(joined: str, is_told: bool, tmp_path: pathlib.Path) -> None:
+def test_shards_without_the_own_one_give_no_gradient(
+    joined: str, is_told: bool, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "train.py"
     path.write_text(PROGRAM.format(joined), encoding="utf-8")
     found = analyze([path], select=lambda code: code == "GL903").findings
@@ -86,9 +90,9 @@ def test_gradients_of_a_wrapped_model_are_reduced_where_they_are_handed_round(
     assert [finding.at.line for finding in found] == [9] * is_told
 
 
-BEFORE = WRAPPED.replace("DistributedDataParallel(torch.nn.Linear(4, 4))", "torch.nn.Linear(4, 4)").replace(
-    "    loss = model.module(x).pow(2).mean()\n    shown = loss.detach()\n", "    {}\n"
-)
+BEFORE = WRAPPED.replace(
+    "DistributedDataParallel(torch.nn.Linear(4, 4))", "torch.nn.Linear(4, 4)"
+).replace("    loss = model.module(x).pow(2).mean()\n    shown = loss.detach()\n", "    {}\n")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Layers in a plain list (GL514): trained by nothing, or by hand. Optimizers that may lie in a dict (GL511)."""
+"""Layers in a plain list (GL514): trained by nothing, or by hand. Optimizers that may lie in a dict
+(GL511).
+"""
 
 from __future__ import annotations
 
@@ -78,9 +80,14 @@ def train(loader, model, optimizer):
 
 @pytest.mark.parametrize(
     ("each", "one", "told"),
-    [("optimizer[language].step()", "optimizer.step()", False), ("print(norm)", "print(norm)", True)],
+    [
+        ("optimizer[language].step()", "optimizer.step()", False),
+        ("print(norm)", "print(norm)", True),
+    ],
 )
-def test_one_optimizer_or_a_dict_of_them_steps(each: str, one: str, told: bool, tmp_path: pathlib.Path) -> None:
+def test_one_optimizer_or_a_dict_of_them_steps(
+    each: str, one: str, told: bool, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "program.py"
     path.write_text(ONE_OR_MORE.format(each, one))
     assert bool(gradlint.check(path, select=["GL511"])) == told

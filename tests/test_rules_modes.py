@@ -38,7 +38,9 @@ for number in range(3):
         ("for p in model.parameters():\n        p.data = p.data - 0.1 * p.grad", ["GL304"]),
     ],
 )
-def test_gradients_that_only_rank_train_nothing(used: str, codes: list[str], tmp_path: pathlib.Path) -> None:
+def test_gradients_that_only_rank_train_nothing(
+    used: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
     program = tmp_path / "rank.py"
     program.write_text(RANKED.format(used))
     found = analyze([program], select=lambda code: code == "GL304")

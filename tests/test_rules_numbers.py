@@ -1,4 +1,5 @@
-"""Losses of one line, which torch differentiates of zeros among others: GL701 to GL703 name those that give no number.
+"""Losses of one line, which torch differentiates of zeros among others: GL701 to GL703 name those
+that give no number.
 
 GL702 speaks of what underflows, which takes data far from zero.
 """
@@ -427,7 +428,9 @@ def _is_finite(loss: str, scale: int) -> bool:
 def _program(group: str, scale: int) -> str:
     losses = LOSSES[group].splitlines()
     lines = [f"loss_{number} = ({loss}).sum()" for number, loss in enumerate(losses)]
-    return "\n".join([BEFORE.replace("SCALE", str(scale)), *lines, f"loss = {' + '.join(_names(group))}", AFTER])
+    return "\n".join(
+        [BEFORE.replace("SCALE", str(scale)), *lines, f"loss = {' + '.join(_names(group))}", AFTER]
+    )
 
 
 def _names(group: str) -> list[str]:
@@ -440,25 +443,36 @@ def test_each_line_is_told_under_its_code_alone(group: str, tmp_path: pathlib.Pa
     path.write_text(_program(group, 2), encoding="utf-8")
     found = analyze([path], select=lambda code: code.startswith("GL7")).findings
     losses, first = LOSSES[group].splitlines(), BEFORE.count("\n") + 2
-    assert [(losses[at.line - first], code) for at, code in sorted((each.at, each.code) for each in found)] == [
-        (loss, group) for loss in losses if group.startswith("GL")
-    ]
+    assert [
+        (losses[at.line - first], code)
+        for at, code in sorted((each.at, each.code) for each in found)
+    ] == [(loss, group) for loss in losses if group.startswith("GL")]
 
 
 @pytest.mark.parametrize("group", [group for group in LOSSES if group.startswith("GL")])
-def test_a_mended_line_has_a_finite_gradient_and_its_value(group: str, tmp_path: pathlib.Path) -> None:
+def test_a_mended_line_has_a_finite_gradient_and_its_value(
+    group: str, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "train.py"
     path.write_text(_program(group, 2), encoding="utf-8")
-    settings_for = settings_finder(lambda settings: settings.overridden(Selection((group,), (), ()), (), {}))
+    settings_for = settings_finder(
+        lambda settings: settings.overridden(Selection((group,), (), ()), (), {})
+    )
     repaired = repair(Task([path], settings_for, settings_for(tmp_path), unsafe=True))
     mended = repaired.contents[path].decode().removesuffix(AFTER)
     left = {finding.at.line for finding in repaired.checked.findings}
     before, after = _values(group, _program(group, 2).removesuffix(AFTER)), _values(group, mended)
     far = _values(group, mended.replace("x = 2 *", f"x = {FAR} *")) if group == "GL702" else after
-    lines = {name: number for number, line in enumerate(mended.splitlines(), 1) for name in [line.partition(" = ")[0]]}
+    lines = {
+        name: number
+        for number, line in enumerate(mended.splitlines(), 1)
+        for name in [line.partition(" = ")[0]]
+    }
     for name in _names(group):
         value, slope = after[name]
-        assert value == pytest.approx(before[name][0], rel=1e-4, abs=1e-2) or not math.isfinite(before[name][0])
+        assert value == pytest.approx(before[name][0], rel=1e-4, abs=1e-2) or not math.isfinite(
+            before[name][0]
+        )
         is_finite = math.isfinite(slope) and math.isfinite(far[name][1])
         assert is_finite != (lines[name] in left), mended.splitlines()[lines[name] - 1]
 
@@ -469,6 +483,9 @@ def _values(group: str, program: str) -> dict[str, tuple[float, float]]:
     exec(program, names)
     grad = names["torch"].autograd.grad
     return {
-        name: (names[name].item(), float(grad(names[name], names["m"].weight, retain_graph=True)[0].sum()))
+        name: (
+            names[name].item(),
+            float(grad(names[name], names["m"].weight, retain_graph=True)[0].sum()),
+        )
         for name in _names(group)
     }

@@ -32,8 +32,14 @@ for x in torch.randn(3, 8, 4):
         ("z = (encoder(x) > 0).float()", "`encoder(x) > 0` cuts the graph"),
         ("with torch.no_grad():\n        z = encoder(x)", "grad mode is off here"),
         ("with torch.no_grad():\n        z = encoder(x).round()", "grad mode is off here"),
-        ("with torch.no_grad():\n        z = encoder(x)\n    z = z.sign()", "grad mode is off here"),
-        ("with torch.no_grad():\n        scale = encoder.weight.round()\n    z = x @ scale", "grad mode is off here"),
+        (
+            "with torch.no_grad():\n        z = encoder(x)\n    z = z.sign()",
+            "grad mode is off here",
+        ),
+        (
+            "with torch.no_grad():\n        scale = encoder.weight.round()\n    z = x @ scale",
+            "grad mode is off here",
+        ),
         ("z = encoder(x).detach().round()", "`.detach()` cuts the graph"),
     ],
 )
@@ -71,7 +77,11 @@ RUN = "; loss = layer(x).pow(2).mean()"
         ("layer.weight.data = written" + RUN, "`.data`"),
         ("layer.weight.data[:] = written" + RUN, "`layer.weight.data[:]`"),
         ("layer.weight.data.mul_(written)" + RUN, "`.mul_()`"),
-        ("with torch.no_grad():\n        layer.weight.copy_(written)\n    loss = layer(x).mean()", "`.copy_()`"),
+        (
+            "with torch.no_grad():\n        layer.weight.copy_(written)\n"
+            "    loss = layer(x).mean()",
+            "`.copy_()`",
+        ),
         (
             "nn.utils.vector_to_parameters(written.flatten(), layer.parameters())" + RUN,
             "`torch.nn.utils.vector_to_parameters()`",
@@ -89,7 +99,9 @@ def test_computed_weights_that_are_written_into_a_module_have_no_graph(
     exec(path.read_text(encoding="utf-8"), ran)
     assert (ran["got"] is None) == bool(obstacle)
     found = analyze([path], select=lambda code: code == "GL106").findings
-    assert [finding.message.partition(" cuts")[0] for finding in found] == [obstacle] * bool(obstacle)
+    assert [finding.message.partition(" cuts")[0] for finding in found] == [obstacle] * bool(
+        obstacle
+    )
 
 
 SCALED = """\
@@ -113,7 +125,11 @@ MADE = 'scaler = torch.amp.GradScaler("cuda")'
         (MADE, "scaler.update()", False),
         (MADE, "if sometimes:\n            scaler.update()", True),
         ("scaler = torch.amp.GradScaler(enabled=False)", "pass", False),
-        ("scaler = torch.amp.GradScaler(enabled=sometimes)", "if sometimes:\n            scaler.update()", False),
+        (
+            "scaler = torch.amp.GradScaler(enabled=sometimes)",
+            "if sometimes:\n            scaler.update()",
+            False,
+        ),
         ("pass", "if sometimes:\n            scaler.update()", False),
     ],
 )

@@ -58,9 +58,19 @@ def test_torch_agrees(name: str) -> None:
     exec(text, scope)
     learn = scope["learn"]
     assert callable(learn)
-    actor, critic = (nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, last)) for last in (3, 1))
+    actor, critic = (
+        nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, last)) for last in (3, 1)
+    )
     optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (actor, critic)]
-    given = (actor, optimizers[0], critic, optimizers[1], torch.randn(5, 3), torch.randn(5, 3), torch.randn(5, 1))
+    given = (
+        actor,
+        optimizers[0],
+        critic,
+        optimizers[1],
+        torch.randn(5, 3),
+        torch.randn(5, 3),
+        torch.randn(5, 1),
+    )
     if is_wrong:
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             learn(*given)

@@ -1,4 +1,5 @@
-"""What the rules say of any tape: something, without raising; and of the beginning of one no more than of the whole.
+"""What the rules say of any tape: something, without raising; and of the beginning of one no more
+than of the whole.
 
 `GRADLINT_TAPES` says how many tapes are made up (150).
 """
@@ -20,7 +21,8 @@ NUMBERS = st.integers(0, 997)
 ACTIONS = st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=60)
 STARVED = ("GL101", "GL102", "GL103", "GL104", "GL105", "GL107")
 random_tapes = settings(
-    max_examples=int(os.environ.get("GRADLINT_TAPES", "150")), deadline=None, derandomize=True, database=None,
+    max_examples=int(os.environ.get("GRADLINT_TAPES", "150")), deadline=None, derandomize=True,
+    database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 
@@ -28,13 +30,20 @@ random_tapes = settings(
 def said(*paths: Tape) -> set[tuple[str, int]]:
     """Code and line of what all rules find."""
     return {
-        (finding.code, finding.at.line) for each in rule.rules().values() for finding in each.findings(Paths(paths))
+        (finding.code, finding.at.line)
+        for each in rule.rules().values()
+        for finding in each.findings(Paths(paths))
     }
 
 
 def claims(*paths: Tape) -> set[tuple[str, int]]:
-    """What is found; of several cuts, which one is blamed for a loss is decided by the step that comes next."""
-    return {("a loss without gradient", 0) if code in STARVED else (code, line) for code, line in said(*paths)}
+    """What is found; of several cuts, which one is blamed for a loss is decided by the step that
+    comes next.
+    """
+    return {
+        ("a loss without gradient", 0) if code in STARVED else (code, line)
+        for code, line in said(*paths)
+    }
 
 
 @random_tapes

@@ -1,4 +1,6 @@
-"""A window that the number of batches is a multiple of leaves nothing over (GL504): the question decides."""
+"""A window that the number of batches is a multiple of leaves nothing over (GL504): the question
+decides.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def _codes(check: str, folder: pathlib.Path) -> list[str]:
     return [finding.code for finding in analysis.analyze([path], select=lambda code: True).findings]
 
 
-@pytest.mark.parametrize("check", ["", "if args.unit == '%':\n    print()", "assert args.unit == '%'"])
+@pytest.mark.parametrize(
+    "check", ["", "if args.unit == '%':\n    print()", "assert args.unit == '%'"]
+)
 def test_a_tail_that_nothing_rules_out_is_dropped(check: str, tmp_path: pathlib.Path) -> None:
     assert _codes(check, tmp_path) == ["GL504"]
 
@@ -76,7 +80,9 @@ COUNTED = """def train_one_epoch(model, criterion, loader, optimizer, updates=No
         ("if i >= updates:\n            continue", ["GL504"]),
     ],
 )
-def test_whole_windows_that_are_counted_leave_no_tail(check: str, codes: list[str], tmp_path: pathlib.Path) -> None:
+def test_whole_windows_that_are_counted_leave_no_tail(
+    check: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "engine.py"
     path.write_text(COUNTED.format(check))
     found = analysis.analyze([path], select=lambda code: True).findings

@@ -1,4 +1,6 @@
-"""What the backward of a custom function returns for two inputs: GL802 tells of it exactly where torch raises."""
+"""What the backward of a custom function returns for two inputs: GL802 tells of it exactly where
+torch raises.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ RETURNS = [
 
 def _program() -> str:
     bodies = (textwrap.indent(body, " " * 8) for body in RETURNS)
-    return "import torch\n" + "".join(FUNCTION.format(number=n, body=body) for n, body in enumerate(bodies))
+    return "import torch\n" + "".join(
+        FUNCTION.format(number=n, body=body) for n, body in enumerate(bodies)
+    )
 
 
 def _raises(function: Any, torch: Any) -> bool:
@@ -90,11 +94,18 @@ def test_a_return_is_told_where_torch_refuses_it(tmp_path: pathlib.Path) -> None
     path.write_text(_program(), encoding="utf-8")
     lines = _program().splitlines()
     found = analyze([path], select=lambda code: code == "GL802").findings
-    heads = [[line for line in lines[: finding.at.line] if line.startswith("class")][-1] for finding in found]
+    heads = [
+        [line for line in lines[: finding.at.line] if line.startswith("class")][-1]
+        for finding in found
+    ]
     told = {RETURNS[int(head.removeprefix("class Own").partition("(")[0])] for head in heads}
     names: dict[str, Any] = {}
     exec(_program(), names)
-    assert told == {body for number, body in enumerate(RETURNS) if _raises(names[f"Own{number}"], names["torch"])}
+    assert told == {
+        body
+        for number, body in enumerate(RETURNS)
+        if _raises(names[f"Own{number}"], names["torch"])
+    }
 
 
 OF_ONE = """
@@ -117,7 +128,12 @@ def test_a_gradient_of_one_input_may_be_none_where_nobody_needs_it(tmp_path: pat
     ]
     path = tmp_path / "functions.py"
     made = "".join(OF_ONE.format(number=number, body=body) for number, body in enumerate(bodies))
-    used = "".join(f"(One{number}.apply(net(x)) + net(x)).sum().backward()\n" for number in range(len(bodies)))
-    path.write_text(f"import torch\n{made}\nnet, x = torch.nn.Linear(2, 2), torch.ones(2)\n{used}", encoding="utf-8")
+    used = "".join(
+        f"(One{number}.apply(net(x)) + net(x)).sum().backward()\n" for number in range(len(bodies))
+    )
+    path.write_text(
+        f"import torch\n{made}\nnet, x = torch.nn.Linear(2, 2), torch.ones(2)\n{used}",
+        encoding="utf-8",
+    )
     found = analyze([path], select=lambda code: code == "GL802").findings
     assert [finding.message.partition(".")[0] for finding in found] == ["`One2"]

@@ -1,4 +1,6 @@
-"""Steps with a GradScaler: GL405 and GL406 tell of what torch refuses, GL403, GL404 of who meets scaled gradients."""
+"""Steps with a GradScaler: GL405 and GL406 tell of what torch refuses, GL403, GL404 of who meets
+scaled gradients.
+"""
 
 from __future__ import annotations
 
@@ -127,21 +129,31 @@ def codes_of_torch(steps: str) -> set[str]:
     try:
         names["run"]()
     except (RuntimeError, AssertionError) as error:
-        late = "GL405" if steps.startswith("for") else "GL406"  # after the step: of the round before, or of this one
+        late = (
+            "GL405" if steps.startswith("for") else "GL406"
+        )  # after the step: of the round before, or of this one
         raised = {"step() has already": "GL405", "unscale_() has": "GL406", "unscale_() is": late}
-        watch.codes |= {code for start, code in raised.items() if str(error).startswith(start)} or {str(error)}
+        watch.codes |= {code for start, code in raised.items() if str(error).startswith(start)} or {
+            str(error)
+        }
     return watch.codes
 
 
 def codes_of_gradlint(folder: pathlib.Path, cases: list[str]) -> list[set[str]]:
     """The codes of the findings in each of the programs."""
     path = folder / "train.py"
-    text = "".join(f"{SETUP.format(f'run_{number}')}    {written(case)}\n\n" for number, case in enumerate(cases))
+    text = "".join(
+        f"{SETUP.format(f'run_{number}')}    {written(case)}\n\n"
+        for number, case in enumerate(cases)
+    )
     path.write_text(text, encoding="utf-8")
     codes = ("GL403", "GL404", "GL405", "GL406")
     found = analyze([path], select=lambda code: code in codes).findings
     lines = SETUP.count("\n") + 2
-    return [{each.code for each in found if (each.at.line - 1) // lines == number} for number in range(len(cases))]
+    return [
+        {each.code for each in found if (each.at.line - 1) // lines == number}
+        for number in range(len(cases))
+    ]
 
 
 def test_scaled_steps_are_told_exactly_where_torch_shows_a_fault(tmp_path: pathlib.Path) -> None:

@@ -1,4 +1,6 @@
-"""Small programs, one shape each: PyTorch shows what happens; gradlint reports the rule that says so, or nothing."""
+"""Small programs, one shape each: PyTorch shows what happens; gradlint reports the rule that says
+so, or nothing.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,8 @@ SHAPES = {
         "h = logits * 1\nv = torch.max(h, x[:, :3])\nv.mul_(2)\nloss = v.mean()",
         "h = logits * 1\nv = torch.maximum(h, x[:, :3]).detach() + h\nh.mul_(2)\nloss = v.mean()",
         "with torch.inference_mode():\n    t = x * 2\nloss = (logits[:, 0] - t[:, 0]).mean()",
-        "with torch.inference_mode():\n    t = x * 2\nt = t.clone()\nloss = (logits[:, 0] * t[:, 0]).mean()",
+        "with torch.inference_mode():\n    t = x * 2\nt = t.clone()\n"
+        "loss = (logits[:, 0] * t[:, 0]).mean()",
     ],
     "GL101": [
         "loss = torch.zeros(1)",
@@ -71,7 +74,8 @@ SHAPES = {
     ],
     "GL103": [
         "with torch.no_grad():\n    out = m(x)\nloss = out.mean()",
-        "torch.set_grad_enabled(False)\nout = m(x)\ntorch.set_grad_enabled(True)\nloss = out.mean()",
+        "torch.set_grad_enabled(False)\nout = m(x)\ntorch.set_grad_enabled(True)\n"
+        "loss = out.mean()",
         "with torch.inference_mode():\n    out = m(x)\nloss = out.mean()",
         "with torch.no_grad():\n    w = m.weight.T\nloss = (x @ w).mean()",
     ],
@@ -168,7 +172,9 @@ def test_pytorch_raises_or_trains_nothing_exactly_where_a_rule_is_named(
 
 
 @pytest.mark.parametrize(("code", "body"), PROGRAMS, ids=ids)
-def test_gradlint_reports_the_rule_that_explains_it_and_no_other(code: str, body: str, train: pathlib.Path) -> None:
+def test_gradlint_reports_the_rule_that_explains_it_and_no_other(
+    code: str, body: str, train: pathlib.Path
+) -> None:
     found = analyze(
         [train], select=lambda chosen: chosen.startswith(("GL1", "GL2", "GL302", "GL507", "GL508"))
     ).findings

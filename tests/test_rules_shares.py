@@ -40,7 +40,9 @@ class Client:
         ("torch.tensor(np.exp(out.detach().numpy()))", ["GL109"]),
     ],
 )
-def test_numbers_of_settings_are_not_cut_off(weight: str, codes: list[str], tmp_path: pathlib.Path) -> None:
+def test_numbers_of_settings_are_not_cut_off(
+    weight: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
     program = tmp_path / "client.py"
     program.write_text(WEIGHTED.format(weight))
     found = analyze([program], select=lambda code: code == "GL109")

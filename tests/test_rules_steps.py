@@ -1,4 +1,5 @@
-"""Training steps in every order: GL501, GL502, GL510 and GL511 tell of gradients and rates what torch shows.
+"""Training steps in every order: GL501, GL502, GL510 and GL511 tell of gradients and rates what
+torch shows.
 
 Round r adds 2 ** r to the gradients, which say so what a step uses.
 """
@@ -134,7 +135,9 @@ C\\nfor x in xs[:2]: loss = m(x).mean(); S
 
 def written(steps: str) -> str:
     """The steps over several lines, in words that torch has."""
-    statement = re.compile(r"(?<![\w.])(?:" + "|".join(sorted(WORDS, key=len, reverse=True)) + r")(?![\w(.])")
+    statement = re.compile(
+        r"(?<![\w.])(?:" + "|".join(sorted(WORDS, key=len, reverse=True)) + r")(?![\w(.])"
+    )
     return statement.sub(lambda found: WORDS[found[0]], steps.replace("\\n", "\n"))
 
 
@@ -164,7 +167,9 @@ class Watch:
     def codes(self) -> set[str]:
         """The codes that say what became of the gradients."""
         used = {number for step in self.steps for number in step}
-        is_stale = any(before and set(before) < set(after) for before, after in itertools.pairwise(self.steps))
+        is_stale = any(
+            before and set(before) < set(after) for before, after in itertools.pairwise(self.steps)
+        )
         is_lost = bool(self.steps) and bool(set(self.added) - used - set(self.held()))
         is_idle = not self.steps and not {-1, *self.held()}.issuperset(self.added)
         told = {"GL501": is_stale, "GL502": is_lost, "GL511": is_idle}
@@ -192,9 +197,14 @@ def codes_of_torch(steps: str) -> set[str]:
 def codes_of_gradlint(folder: pathlib.Path, cases: list[str]) -> list[set[str]]:
     """The codes of the findings in each of the programs."""
     path = folder / "train.py"
-    texts = [f"{SETUP.format(f'run_{n}')}{textwrap.indent(written(case), '    ')}\n" for n, case in enumerate(cases)]
+    texts = [
+        f"{SETUP.format(f'run_{n}')}{textwrap.indent(written(case), '    ')}\n"
+        for n, case in enumerate(cases)
+    ]
     path.write_text("".join(texts), encoding="utf-8")
-    found = analyze([path], select=lambda code: code in ("GL501", "GL502", "GL510", "GL511")).findings
+    found = analyze(
+        [path], select=lambda code: code in ("GL501", "GL502", "GL510", "GL511")
+    ).findings
     ends = list(itertools.accumulate(text.count("\n") for text in texts))
     told: list[set[str]] = [set() for _ in cases]
     for each in found:
@@ -226,10 +236,14 @@ def train(batches, warmup, seen, schedules):
 """
 
 
-@pytest.mark.parametrize(("asked", "codes"), [("seen >= warmup", []), ("schedules", ["GL510"]), ("True", ["GL510"])])
+@pytest.mark.parametrize(
+    ("asked", "codes"), [("seen >= warmup", []), ("schedules", ["GL510"]), ("True", ["GL510"])]
+)
 def test_a_schedule_that_begins_after_a_warm_up_is_not_early(
     asked: str, codes: list[str], tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / "train.py"
     path.write_text(WARMED_UP.format(asked), encoding="utf-8")
-    assert [finding.code for finding in analyze([path], select=lambda code: code == "GL510").findings] == codes
+    assert [
+        finding.code for finding in analyze([path], select=lambda code: code == "GL510").findings
+    ] == codes

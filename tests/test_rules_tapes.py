@@ -1,4 +1,6 @@
-"""What the rules say of tapes written by hand: the judgements that no single program shows at a glance."""
+"""What the rules say of tapes written by hand: the judgements that no single program shows at a
+glance.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def at(line: int) -> Span:
     return Span("train.py", line, 1, line, 10)
 
 
-def parameter(line: int, name: str = "weight", module: Module | None = None, **fields: Any) -> Value:
+def parameter(
+    line: int, name: str = "weight", module: Module | None = None, **fields: Any
+) -> Value:
     known = Parameter(name, module or Module("model"), at(line))
     usual: dict[str, Any] = {"requires_grad": True, "storage": Storage(), "parameter": known}
     return Value("parameters", Kind.PARAMETER, (), at(line), **(usual | fields))
@@ -63,7 +67,9 @@ def backward(value: Value, line: int = 90, **fields: Any) -> Backward:
     return Backward(at=at(line), value=value, text="loss.backward()", **fields)
 
 
-def tape(*events: Event | Value, decisions: tuple[Decision, ...] = (), complete: bool = True) -> Tape:
+def tape(
+    *events: Event | Value, decisions: tuple[Decision, ...] = (), complete: bool = True
+) -> Tape:
     """A path with these events; a value stands for its backward."""
     path = Tape("train.py", decisions=decisions, complete=complete)
     for event in events:
@@ -96,7 +102,9 @@ class TestConstantLoss:
         verbose, valid = decided("verbose", True, 3), decided("valid.any()", True, 10)
         fed = tape(operation(11, "torch.mean", parameter(1)), decisions=(verbose, valid))
         starved = tape(constant(13), decisions=(verbose, replace(valid, holds=False)))
-        quiet = tape(constant(13), decisions=(replace(verbose, holds=False), replace(valid, holds=False)))
+        quiet = tape(
+            constant(13), decisions=(replace(verbose, holds=False), replace(valid, holds=False))
+        )
         (finding,) = findings("GL101", fed, starved, quiet)
         assert finding.at.line == 13
         assert "when `valid.any()` is false" in finding.message
@@ -107,8 +115,12 @@ class TestConstantLoss:
         terms = (constant(12), constant(22))
         starved = tape(operation(30, "torch.add", *terms), decisions=(one, two))
         live = operation(11, "torch.mean", parameter(1))
-        fed = tape(operation(30, "torch.add", live, terms[1]), decisions=(replace(one, holds=True), two))
-        other = tape(operation(30, "torch.add", terms[0], live), decisions=(one, replace(two, holds=True)))
+        fed = tape(
+            operation(30, "torch.add", live, terms[1]), decisions=(replace(one, holds=True), two)
+        )
+        other = tape(
+            operation(30, "torch.add", terms[0], live), decisions=(one, replace(two, holds=True))
+        )
         found = findings("GL101", starved, fed, other)
         assert [finding.at.line for finding in found] == [12, 22]
         assert all("when `one` is false and `two` is false" in finding.message for finding in found)
@@ -118,7 +130,8 @@ class TestConstantLoss:
         rounds = [Iteration(at=at(19), loop=7, round=number, begins=True) for number in (0, 1)]
         starved = tape(*rounds, constant(13), decisions=(skip, replace(skip, round=1)))
         fed = tape(
-            operation(21, "torch.add", parameter(1)), decisions=(replace(skip, holds=True), replace(skip, round=1))
+            operation(21, "torch.add", parameter(1)),
+            decisions=(replace(skip, holds=True), replace(skip, round=1)),
         )
         (finding,) = findings("GL101", starved, fed)
         assert finding.severity is Severity.WARNING
@@ -128,7 +141,9 @@ class TestConstantLoss:
 
     def test_blames_no_weight_or_divisor(self) -> None:
         weighted = operation(15, "torch.mul", constant(14, "torch.tensor", 0.5), constant(13))
-        assert lines("GL101", tape(operation(16, "torch.div", weighted, constant(15, "torch.tensor", 3)))) == [13]
+        assert lines(
+            "GL101", tape(operation(16, "torch.div", weighted, constant(15, "torch.tensor", 3)))
+        ) == [13]
 
     def test_is_silent_beside_a_gradient_and_behind_a_guard(self) -> None:
         assert lines("GL101", tape(operation(16, "torch.add", constant(13), parameter(1)))) == []
@@ -137,7 +152,10 @@ class TestConstantLoss:
     def test_leaves_a_loss_that_is_cut_on_every_other_path_to_the_rule_of_the_cut(self) -> None:
         auc = operation(20, "torch.argsort", parameter(1), cut=Cut.NON_DIFFERENTIABLE)
         empty = decided("positives == 0", True, 19)
-        paths = tape(auc, decisions=(replace(empty, holds=False),)), tape(constant(21), decisions=(empty,))
+        paths = (
+            tape(auc, decisions=(replace(empty, holds=False),)),
+            tape(constant(21), decisions=(empty,)),
+        )
         assert said(*paths) == {"GL104": [20]}
 
 
@@ -155,8 +173,12 @@ class TestCuts:
 
     def test_a_detach_within_a_live_part_is_not_to_blame(self) -> None:
         weight = parameter(1)
-        through = operation(6, "torch.add", weight, operation(5, "torch.Tensor.detach", weight, cut=Cut.DETACH))
-        assert said(tape(operation(20, "torch.argmax", through, cut=Cut.NON_DIFFERENTIABLE))) == {"GL104": [20]}
+        through = operation(
+            6, "torch.add", weight, operation(5, "torch.Tensor.detach", weight, cut=Cut.DETACH)
+        )
+        assert said(tape(operation(20, "torch.argmax", through, cut=Cut.NON_DIFFERENTIABLE))) == {
+            "GL104": [20]
+        }
 
     def test_a_frozen_teacher_and_a_target_are_not_to_blame(self) -> None:
         teacher = parameter(2, requires_grad=False, cut=Cut.FROZEN, cut_at=at(3))
@@ -165,21 +187,39 @@ class TestCuts:
         assert said(tape(operation(15, "torch.sub", student, target, teacher))) == {"GL102": [13]}
 
     def test_frozen_parameters_alone_are_reported_at_the_freezing(self) -> None:
-        frozen = [parameter(line, requires_grad=False, cut=Cut.FROZEN, cut_at=at(8)) for line in (1, 2)]
+        frozen = [
+            parameter(line, requires_grad=False, cut=Cut.FROZEN, cut_at=at(8)) for line in (1, 2)
+        ]
         assert said(tape(operation(15, "torch.mean", *frozen))) == {"GL107": [8]}
 
     def test_grad_mode_is_reported_where_it_was_switched_off(self) -> None:
         fields: dict[str, Any] = {"cut": Cut.GRAD_MODE, "cut_at": at(7)}
-        out = operation(9, "torch.mul", operation(8, "torch.mul", parameter(1), **fields), parameter(2), **fields)
+        out = operation(
+            9,
+            "torch.mul",
+            operation(8, "torch.mul", parameter(1), **fields),
+            parameter(2),
+            **fields,
+        )
         assert said(tape(out)) == {"GL103": [7]}
 
-    def test_a_view_of_a_parameter_made_under_no_grad_is_cut_although_it_requires_grad(self) -> None:
+    def test_a_view_of_a_parameter_made_under_no_grad_is_cut_although_it_requires_grad(
+        self,
+    ) -> None:
         view = Value(
-            "torch.Tensor.t", Kind.LEAF, (parameter(1),), at(8), requires_grad=True, cut=Cut.GRAD_MODE, cut_at=at(7)
+            "torch.Tensor.t",
+            Kind.LEAF,
+            (parameter(1),),
+            at(8),
+            requires_grad=True,
+            cut=Cut.GRAD_MODE,
+            cut_at=at(7),
         )
         assert said(tape(operation(9, "torch.matmul", data(2), view))) == {"GL103": [7]}
 
-    def test_a_missing_derivative_raises_beside_a_whole_route_but_not_where_no_gradient_is_asked_for(self) -> None:
+    def test_a_missing_derivative_raises_beside_a_whole_route_but_not_where_no_gradient_is_asked_for(
+        self,
+    ) -> None:
         one, two = parameter(1), parameter(2)
         gate = operation(8, "torch.heaviside", one, missing_derivative=True)
         loss = operation(9, "torch.add", gate, two)
@@ -219,7 +259,9 @@ class TestUntrainedParameters:
         loss = operation(20, "torch.nn.functional.linear", features, head)
         held = [value for value in (*features.inputs, head) if value.parameter]
         optimizer = Optimizer("optimizer", "torch.optim.SGD", at(5), held)
-        return tape(backward(loss), OptimizerStep(at=at(95), optimizer=optimizer), complete=complete)
+        return tape(
+            backward(loss), OptimizerStep(at=at(95), optimizer=optimizer), complete=complete
+        )
 
     def features(self, **fields: Any) -> Value:
         return operation(10, "torch.Tensor.mul", parameter(1, module=self.encoder), **fields)
@@ -235,11 +277,16 @@ class TestUntrainedParameters:
         assert "the gradient of `.mul()` is zero" in finding.message
 
     def test_without_grad_mode_a_gradient_of_zero_is_not_to_blame(self) -> None:
-        (finding,) = findings("GL106", self.path(self.features(zero_gradient=True, cut=Cut.GRAD_MODE, cut_at=at(9))))
+        (finding,) = findings(
+            "GL106", self.path(self.features(zero_gradient=True, cut=Cut.GRAD_MODE, cut_at=at(9)))
+        )
         assert "grad mode is off here" in finding.message
 
     def test_another_path_that_reaches_it_is_enough(self) -> None:
-        assert lines("GL106", self.path(self.features(cut=Cut.DETACH)), self.path(self.features())) == []
+        assert (
+            lines("GL106", self.path(self.features(cut=Cut.DETACH)), self.path(self.features()))
+            == []
+        )
 
     def test_nothing_is_said_where_the_analysis_gave_up(self) -> None:
         assert lines("GL106", self.path(self.features(cut=Cut.DETACH), complete=False)) == []
@@ -259,7 +306,9 @@ class TestUntrainedParameters:
 
 
 class TestZeroGradientAndDeadTerms:
-    def test_rounding_on_every_route_is_reported_and_a_straight_through_estimator_is_not(self) -> None:
+    def test_rounding_on_every_route_is_reported_and_a_straight_through_estimator_is_not(
+        self,
+    ) -> None:
         weight = parameter(1)
         rounded = operation(8, "torch.round", weight, zero_gradient=True)
         assert lines("GL108", tape(operation(9, "torch.mean", rounded))) == [8]
@@ -278,13 +327,18 @@ class TestZeroGradientAndDeadTerms:
         assert lines("GL109", tape(operation(11, "torch.add", hard, target))) == []
 
     @pytest.mark.parametrize(
-        ("cut", "name", "found"), [(Cut.COPY, "", [9]), (Cut.COPY, "weight", []), (Cut.DETACH, "", [])]
+        ("cut", "name", "found"),
+        [(Cut.COPY, "", [9]), (Cut.COPY, "weight", []), (Cut.DETACH, "", [])],
     )
     def test_a_factor_is_noted_where_it_was_copied_and_is_no_weight(
         self, cut: Cut, name: str, found: list[int]
     ) -> None:
         factor = operation(
-            9, "torch.Tensor.item" if cut is Cut.COPY else "torch.Tensor.detach", parameter(2), cut=cut, name=name
+            9,
+            "torch.Tensor.item" if cut is Cut.COPY else "torch.Tensor.detach",
+            parameter(2),
+            cut=cut,
+            name=name,
         )
         assert lines("GL109", tape(operation(11, "torch.mul", parameter(1), factor))) == found
 
@@ -294,7 +348,9 @@ class TestOverwritten:
 
     def save(self, user: Value, kept: Value, role: str = "result") -> Value:
         assert kept.storage is not None
-        user.saves = (Saved(kept, kept.storage, kept.storage.version, len(kept.storage.writes), role),)
+        user.saves = (
+            Saved(kept, kept.storage, kept.storage.version, len(kept.storage.writes), role),
+        )
         return user
 
     def write(self, value: Value, line: int, op: str = "torch.Tensor.mul_", **fields: Any) -> None:
@@ -374,8 +430,13 @@ class TestInPlace:
     def test_a_harmless_write_is_noted_where_a_backward_runs_through_it(self) -> None:
         hidden = operation(8, "torch.nn.functional.linear", parameter(1))
         after = operation(12, "torch.Tensor.add_", hidden)
-        assert lines("GL205", tape(self.event(hidden, after), operation(13, "torch.sum", after))) == [12]
-        assert lines("GL205", tape(self.event(hidden, after), operation(13, "torch.sum", hidden))) == []
+        assert lines(
+            "GL205", tape(self.event(hidden, after), operation(13, "torch.sum", after))
+        ) == [12]
+        assert (
+            lines("GL205", tape(self.event(hidden, after), operation(13, "torch.sum", hidden)))
+            == []
+        )
 
     def test_an_inference_tensor_is_reported_where_inference_mode_was_entered(self) -> None:
         made = operation(8, "torch.softmax", data(1), inference=True, cut_at=at(7))
@@ -384,7 +445,12 @@ class TestInPlace:
         user.saves = (Saved(made, made.storage, 0, 0, "input"),)
         assert lines("GL302", tape(user)) == [7]
         assert lines("GL302", tape(self.event(made, made, raises="inference"))) == [7]
-        asked = Fact(at=at(12), what="inference-tensor-used", value=made, detail="torch.Tensor.requires_grad_")
+        asked = Fact(
+            at=at(12),
+            what="inference-tensor-used",
+            value=made,
+            detail="torch.Tensor.requires_grad_",
+        )
         assert lines("GL302", tape(asked)) == [7]
 
 
@@ -416,14 +482,21 @@ class TestGraphsThatOutliveTheirBackward:
 
     def test_what_a_backward_after_the_loop_needs_may_be_kept(self) -> None:
         term = operation(10, "torch.mean", parameter(1))
-        assert lines("GL508", tape(self.kept(term), backward(operation(40, "torch.stack", term)))) == []
+        assert (
+            lines("GL508", tape(self.kept(term), backward(operation(40, "torch.stack", term))))
+            == []
+        )
 
-    def test_what_is_computed_from_something_unknown_beside_a_model_is_not_sure_to_have_been_freed(self) -> None:
+    def test_what_is_computed_from_something_unknown_beside_a_model_is_not_sure_to_have_been_freed(
+        self,
+    ) -> None:
         rank = Value("input", Kind.UNKNOWN, (), at(5), requires_grad=True, assumed=True)
         batch = operation(8, "torch.mul", rank, constant(8))
         assert batch.storage is not None
         batch.saves = (Saved(batch, batch.storage, 0, 0, "result"),)
-        losses = [operation(line, "torch.nn.functional.linear", batch, parameter(1)) for line in (10, 11)]
+        losses = [
+            operation(line, "torch.nn.functional.linear", batch, parameter(1)) for line in (10, 11)
+        ]
         assert lines("GL507", tape(*(backward(loss, loss.at.line) for loss in losses))) == []
         alone = [operation(line, "torch.mean", batch) for line in (10, 11)]
         assert lines("GL507", tape(*(backward(loss, loss.at.line) for loss in alone))) == [11]
@@ -463,7 +536,9 @@ class TestAccounts:
 class TestHalves:
     """Two losses in a round, of which the first is cleared before the second is added (GL502)."""
 
-    def path(self, *facts: str, traced: bool = False, between: Event | None = None, **first: Any) -> Tape:
+    def path(
+        self, *facts: str, traced: bool = False, between: Event | None = None, **first: Any
+    ) -> Tape:
         weight = parameter(1)
         optimizer = Optimizer("optimizer", "torch.optim.SGD", at(2), [weight])
         path = Tape("train.py", complete=True, traced=traced)
@@ -498,7 +573,10 @@ class TestHalves:
     def test_a_write_of_a_parameter_in_between_may_use_it(self) -> None:
         hidden = operation(12, "torch.add", parameter(1))
         write = InPlace(
-            at=at(21), before=hidden, after=hidden, write=Write("torch.Tensor.add_", at(21), (), 1, True, 0)
+            at=at(21),
+            before=hidden,
+            after=hidden,
+            write=Write("torch.Tensor.add_", at(21), (), 1, True, 0),
         )
         assert lines("GL502", self.path(between=write)) == []
         assert lines("GL502", self.path(between=write, traced=True)) == [22]
@@ -535,5 +613,7 @@ class TestStepWithoutBackward:
 
 
 def test_the_last_three_decisions_are_named() -> None:
-    said = when([decided(name, True, line) for line, name in enumerate(("one", "two", "three", "four"), 1)])
+    said = when(
+        [decided(name, True, line) for line, name in enumerate(("one", "two", "three", "four"), 1)]
+    )
     assert said == " when `two` is true, `three` is true and `four` is true"

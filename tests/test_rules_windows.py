@@ -1,7 +1,8 @@
-"""Gradients gathered over rounds: GL503 to GL506 tell of what becomes of them exactly where torch shows it.
+"""Gradients gathered over rounds: GL503 to GL506 tell of what becomes of them exactly where torch
+shows it.
 
-Round r adds 2 ** r to the gradient of a weight and 1 to that of a bias: both say which rounds a step uses, and divided
-by what.
+Round r adds 2 ** r to the gradient of a weight and 1 to that of a bias: both say which rounds a
+step uses, and divided by what.
 """
 
 from __future__ import annotations
@@ -118,7 +119,9 @@ class Watch:
         self.backwards += 1
 
     def step(self, optimizer: Any, *_: Any) -> None:
-        """Reads the rounds out of the gradients: what they add up to in the weight is their number in the bias."""
+        """Reads the rounds out of the gradients: what they add up to in the weight is their number
+        in the bias.
+        """
         weight, bias = (each.grad for each in optimizer.param_groups[0]["params"])
         if weight is None:
             return
@@ -155,7 +158,10 @@ def codes_of_torch(loop: str) -> set[str]:
 def codes_of_gradlint(folder: pathlib.Path, loops: list[str]) -> list[set[str]]:
     """The codes of the findings in each of the loops."""
     path = folder / "train.py"
-    texts = [f"{SETUP.format(f'run_{n}')}{textwrap.indent(written(loop), '    ')}\n" for n, loop in enumerate(loops)]
+    texts = [
+        f"{SETUP.format(f'run_{n}')}{textwrap.indent(written(loop), '    ')}\n"
+        for n, loop in enumerate(loops)
+    ]
     path.write_text("".join(texts), encoding="utf-8")
     codes = ("GL503", "GL504", "GL505", "GL506")
     found = analyze([path], select=lambda code: code in codes).findings
@@ -190,7 +196,10 @@ def train(net, loader, optimizer, accumulate):
 
 @pytest.mark.parametrize(
     ("loss", "found"),
-    [("total_loss = sum(criterion(**kept).values())", []), ("total_loss = criterion(net(batch[part]))", ["GL503"])],
+    [
+        ("total_loss = sum(criterion(**kept).values())", []),
+        ("total_loss = criterion(net(batch[part]))", ["GL503"]),
+    ],
 )
 def test_a_loss_of_something_out_of_view_is_not_known_to_be_whole(
     loss: str, found: list[str], tmp_path: pathlib.Path

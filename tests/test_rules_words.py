@@ -1,6 +1,7 @@
 """What gradlint says of the bad examples of its pages, word for word: `tests/said.txt`.
 
-`GRADLINT_SAID=write pytest tests/test_rules_words.py` writes the file anew, to be read before it is kept.
+`GRADLINT_SAID=write pytest tests/test_rules_words.py` writes the file anew, to be read before it is
+kept.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def said(example: Example, folder: pathlib.Path) -> str:
 
 def test_the_file_holds_the_examples_and_nothing_else(tmp_path: pathlib.Path) -> None:
     if os.environ.get("GRADLINT_SAID") == "write":
-        SAID.write_text("\n\n".join(said(example, tmp_path) for example in BAD) + "\n", encoding="utf-8")
+        SAID.write_text(
+            "\n\n".join(said(example, tmp_path) for example in BAD) + "\n", encoding="utf-8"
+        )
     names = [block.partition("\n")[0] for block in SAID.read_text(encoding="utf-8").split("\n\n")]
     assert names == [str(example) for example in BAD]
 

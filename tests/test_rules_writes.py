@@ -1,6 +1,8 @@
-"""Writes in place, and tensors of inference mode: GL201 to GL204 and GL302 tell of them exactly where torch shows it.
+"""Writes in place, and tensors of inference mode: GL201 to GL204 and GL302 tell of them exactly
+where torch shows it.
 
-Where torch raises it says why; where it does not, what a write through `.data` did to a gradient shows without it.
+Where torch raises it says why; where it does not, what a write through `.data` did to a gradient
+shows without it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def {}():
     x = torch.rand(3)
     m = torch.rand(4, 3)
 """
-AFTER = "\n    (w * 2).sum().backward()\n    return leaf.grad if leaf.grad is not None else leaf\n\n"
+AFTER = (
+    "\n    (w * 2).sum().backward()\n    return leaf.grad if leaf.grad is not None else leaf\n\n"
+)
 RAISED = {
     "modified by an inplace": "GL201",
     "a leaf Variable": "GL202",
@@ -247,11 +251,19 @@ def codes_of_torch(write: str) -> set[str]:
 
 
 def codes_of_gradlint(folder: pathlib.Path, writes: list[str]) -> list[set[str]]:
-    """The codes of the findings in each of the programs; a step that came too early is an overwritten tensor, too."""
+    """The codes of the findings in each of the programs; a step that came too early is an
+    overwritten tensor, too.
+    """
     path = folder / "train.py"
     texts = [program(write, f"run_{number}") for number, write in enumerate(writes)]
     path.write_text("".join(texts), encoding="utf-8")
-    codes = {"GL201": "GL201", "GL202": "GL202", "GL203": "GL201", "GL204": "GL204", "GL302": "GL302"}
+    codes = {
+        "GL201": "GL201",
+        "GL202": "GL202",
+        "GL203": "GL201",
+        "GL204": "GL204",
+        "GL302": "GL302",
+    }
     found = analyze([path], select=lambda code: code in codes).findings
     ends = list(itertools.accumulate(text.count("\n") for text in texts))
     told: list[set[str]] = [set() for _ in writes]
@@ -263,4 +275,6 @@ def codes_of_gradlint(folder: pathlib.Path, writes: list[str]) -> list[set[str]]
 def test_writes_are_told_exactly_where_torch_shows_a_fault(tmp_path: pathlib.Path) -> None:
     writes = WRITES.splitlines()
     told = codes_of_gradlint(tmp_path, writes)
-    assert dict(zip(writes, told, strict=True)) == {write: codes_of_torch(write) for write in writes}
+    assert dict(zip(writes, told, strict=True)) == {
+        write: codes_of_torch(write) for write in writes
+    }

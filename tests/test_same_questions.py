@@ -1,6 +1,8 @@
-"""What nobody knows is taken to be one thing or another: the same question goes the same way, another one need not.
+"""What nobody knows is taken to be one thing or another: the same question goes the same way,
+another one need not.
 
-An optimizer is cleared where the first question of a function is answered with yes, and stepped where the second is.
+An optimizer is cleared where the first question of a function is answered with yes, and stepped
+where the second is.
 """
 
 from __future__ import annotations
@@ -235,28 +237,48 @@ cfg.a | not cfg.a
 """
 
 
-def ways(folder: Path, questions: Sequence[tuple[str, str]], between: str = "pass") -> list[set[tuple[str, ...]]]:
+def ways(
+    folder: Path, questions: Sequence[tuple[str, str]], between: str = "pass"
+) -> list[set[tuple[str, ...]]]:
     """For each pair of questions, what happens on the paths of a function that asks them."""
-    functions = (FUNCTION.format(number=n, first=a, second=b, between=between) for n, (a, b) in enumerate(questions))
+    functions = (
+        FUNCTION.format(number=n, first=a, second=b, between=between)
+        for n, (a, b) in enumerate(questions)
+    )
     found: dict[str, set[tuple[str, ...]]] = {}
     for path in tapes(folder, HEAD + "".join(functions)):
-        events = (event for event in path.events if isinstance(event, tape.ZeroGrad | tape.OptimizerStep))
-        found.setdefault(path.entry.rpartition("f")[2], set()).add(tuple(type(event).__name__ for event in events))
+        events = (
+            event for event in path.events if isinstance(event, tape.ZeroGrad | tape.OptimizerStep)
+        )
+        found.setdefault(path.entry.rpartition("f")[2], set()).add(
+            tuple(type(event).__name__ for event in events)
+        )
     return [found[str(number)] for number in range(len(questions))]
 
 
 def test_the_same_question_goes_the_same_way(tmp_path: Path) -> None:
     questions = [(each, each) for each in SAME.splitlines()]
-    assert [a for (a, _), seen in zip(questions, ways(tmp_path, questions), strict=True) if seen != TOGETHER] == []
+    assert [
+        a
+        for (a, _), seen in zip(questions, ways(tmp_path, questions), strict=True)
+        if seen != TOGETHER
+    ] == []
 
 
 def test_another_question_goes_either_way(tmp_path: Path) -> None:
     questions = [(a, b) for a, _, b in (each.partition(" | ") for each in OTHERS.splitlines())]
-    assert [pair for pair, seen in zip(questions, ways(tmp_path, questions), strict=True) if seen != APART] == []
+    assert [
+        pair
+        for pair, seen in zip(questions, ways(tmp_path, questions), strict=True)
+        if seen != APART
+    ] == []
 
 
 def test_what_was_assigned_in_between_is_asked_anew(tmp_path: Path) -> None:
-    questions = [(each, each) for each in ("cfg.a", "cfg[0]", "cfg[0].b", "not cfg", "cfg.a > 2", "cfg[0] is None")]
+    questions = [
+        (each, each)
+        for each in ("cfg.a", "cfg[0]", "cfg[0].b", "not cfg", "cfg.a > 2", "cfg[0] is None")
+    ]
     between = "cfg, cfg.a, cfg[0] = key.c, key.a, key.b"
     assert ways(tmp_path, questions, between) == [APART] * len(questions)
 
@@ -271,6 +293,10 @@ def test_what_was_assigned_in_between_is_asked_anew(tmp_path: Path) -> None:
     ],
     ids=["one", "implied", "excluded", "turned"],
 )
-def test_an_answer_says_something_of_the_next(questions: str, left: set[tuple[str, ...]], tmp_path: Path) -> None:
+def test_an_answer_says_something_of_the_next(
+    questions: str, left: set[tuple[str, ...]], tmp_path: Path
+) -> None:
     pairs = [(a, b) for a, _, b in (each.partition(" | ") for each in questions.splitlines())]
-    assert [pair for pair, seen in zip(pairs, ways(tmp_path, pairs), strict=True) if seen != left] == []
+    assert [
+        pair for pair, seen in zip(pairs, ways(tmp_path, pairs), strict=True) if seen != left
+    ] == []

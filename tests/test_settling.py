@@ -1,4 +1,6 @@
-"""Sides of branches that a rule's question hangs on are run, however few paths the search before has run."""
+"""Sides of branches that a rule's question hangs on are run, however few paths the search before
+has run.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def _one_path(monkeypatch: pytest.MonkeyPatch) -> None:
 def codes(side: str, folder: Path) -> set[str]:
     path = folder / "train.py"
     path.write_text(PROGRAM.format(side=side))
-    found = analyze([path], select=lambda code: code.startswith("GL1"), without_parts=[path]).findings
+    found = analyze(
+        [path], select=lambda code: code.startswith("GL1"), without_parts=[path]
+    ).findings
     return {finding.code for finding in found if finding.severity > Severity.NOTE}
 
 
@@ -66,11 +70,17 @@ def codes(side: str, folder: Path) -> set[str]:
         (QUIET + "\n        if self.settings.short: pass\n        else: name += 'long'", "GL106"),
         ("if self.settings.frozen: pass\n        else: cut = h", ""),
         ("cut = cut if self.settings.frozen else h", ""),
-        ("if self.settings.quiet: pass\n        elif self.settings.frozen: pass\n        else: cut = h", ""),
+        (
+            "if self.settings.quiet: pass\n        elif self.settings.frozen: pass\n"
+            "        else: cut = h",
+            "",
+        ),
         ("if self.settings.new: pass\n        else: name = 'old'; raise ValueError(name)", ""),
     ],
 )
-def test_a_claim_about_all_paths_waits_for_the_sides_that_could_refute_it(side: str, code: str, tmp_path: Path) -> None:
+def test_a_claim_about_all_paths_waits_for_the_sides_that_could_refute_it(
+    side: str, code: str, tmp_path: Path
+) -> None:
     assert codes(side, tmp_path) == ({code} if code else set())
 
 
@@ -100,7 +110,9 @@ def train(settings):
 ASKS = "if settings.plain: pass\n    else: settings.use(net)"
 
 
-@pytest.mark.parametrize(("before", "behind", "code"), [(ASKS, "pass", "GL508"), ("pass", ASKS, "")])
+@pytest.mark.parametrize(
+    ("before", "behind", "code"), [(ASKS, "pass", "GL508"), ("pass", ASKS, "")]
+)
 def test_a_side_that_a_path_has_behind_it_is_no_matter(
     before: str, behind: str, code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -187,7 +199,9 @@ class Net(nn.Module):
 """
 
 
-@pytest.mark.parametrize(("other", "found"), [("x = self.blocks(x)", {"GL106"}), ("x = x * 2", set())])
+@pytest.mark.parametrize(
+    ("other", "found"), [("x = self.blocks(x)", {"GL106"}), ("x = x * 2", set())]
+)
 def test_a_part_is_run_on_the_other_side_of_a_branch_that_a_rule_asks_for(
     other: str, found: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,11 +234,15 @@ class Net(nn.Module):
 """
 
 
-def test_what_trains_a_part_is_assumed_whatever_was_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_trains_a_part_is_assumed_whatever_was_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(session, "MOST_OF_A_PARTS_PATHS", 1)
     path = tmp_path / "net.py"
     path.write_text(LISTED)
-    assert [each.at.line for each in analyze([path], select=lambda code: code == "GL514").findings] == [10]
+    assert [
+        each.at.line for each in analyze([path], select=lambda code: code == "GL514").findings
+    ] == [10]
 
 
 SCRIPT = """\

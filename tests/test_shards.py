@@ -15,12 +15,13 @@ from gradlint.parallel import Shard
 LAYER = "torch.nn.Linear(2, 1)(torch.randn(3, 2))"
 FILES = {
     "lib/__init__.py": "",
-    # What a script finds here, another shard does not see: comments that are used, steps that are reached, two findings
-    # of one text whose numbers differ, and a place that two scripts lead to.
+    # What a script finds here, another shard does not see: comments that are used, steps that are
+    # reached, two findings of one text whose numbers differ, and a place that two scripts lead to.
     "lib/helper.py": (
         "import torch\n\n\ndef cut(y):\n    return y.detach().mean()\n\n\ndef hidden(y):\n"
         "    return y.detach().mean()  # gradlint: ignore[GL102] on purpose\n\n\ndef shared(y):\n"
-        "    return y.detach().sum()\n\n\ndef again(y):\n    return y.detach().sum()\n\n\ndef step(loss):\n"
+        "    return y.detach().sum()\n\n\ndef again(y):\n    return y.detach().sum()\n\n\n"
+        "def step(loss):\n"
         "    loss.backward()\n\n\ndef never(loss):\n    raise ValueError\n    loss.backward()\n"
     ),
     "lib/unused.py": "import torch\nx = torch.ones(3, requires_grad=True)  # gradlint: ignore[GL102, GL101]\n",
@@ -28,7 +29,8 @@ FILES = {
     "b/two.py": f"import torch\nfrom lib.helper import hidden\n\nhidden({LAYER}).backward()\n",
     "c/three.py": f"import torch\nfrom lib.helper import again\n\nagain({LAYER}).backward()\n",
     "d/four.py": f"import torch\nfrom lib.helper import shared\n\nshared({LAYER}).backward()\n",
-    "e/five.py": f"import torch\nfrom lib.helper import shared, step\n\nif step:\n    shared({LAYER}).backward()\n",
+    "e/five.py": "import torch\nfrom lib.helper import shared, step\n\nif step:\n"
+    f"    shared({LAYER}).backward()\n",
     "f/six.py": f"import torch\nfrom lib.helper import step\n\nstep({LAYER}.mean())\n",
     "g/seven.py": "x = (\n",
     "h/eight.py": "import torch\n\n\ndef train(loss):\n    raise NotImplementedError\n    loss.backward()\n",
@@ -64,7 +66,9 @@ def test_the_reports_of_all_shards_are_that_of_one_run(
     assert (joined.code, joined.err) == (1, "")
     told = json.loads(whole.out)
     codes = (
-        [each["code"] for each in told] if output == "json" else [each["ruleId"] for each in told["runs"][0]["results"]]
+        [each["code"] for each in told]
+        if output == "json"
+        else [each["ruleId"] for each in told["runs"][0]["results"]]
     )
     assert {"GL001", "GL002", "GL102"} <= set(codes)
     assert codes.count("GL004") == (3 if output == "json" else 0)
@@ -88,7 +92,10 @@ def test_a_merge_fails_as_a_check_does(folder: pathlib.Path, run: Run) -> None:
 @pytest.mark.parametrize("word", ["0/4", "5/4", "1", "a/b", "1/0", "-1/4", "1/4/5"])
 def test_a_shard_is_one_of_those_there_are(folder: pathlib.Path, run: Run, word: str) -> None:
     ran = run("check", f"--shard={word}")
-    assert (ran.code, ran.err) == (2, f"gradlint: --shard: must be K/N, the K-th of N parts, not {word!r}\n")
+    assert (ran.code, ran.err) == (
+        2,
+        f"gradlint: --shard: must be K/N, the K-th of N parts, not {word!r}\n",
+    )
 
 
 def test_what_is_no_report_is_told(folder: pathlib.Path, run: Run) -> None:
@@ -126,7 +133,9 @@ def test_a_cache_goes_with_the_files_to_another_machine(
     assert run("check").out == before
 
 
-def test_a_stamp_is_that_of_the_texts(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stamp_is_that_of_the_texts(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fresh = cache._stamp(tmp_path / "nowhere")
     assert cache._stamp(tmp_path) == cache._stamp(tmp_path) == fresh
     for content in ("", "[]", '{"state": 1}', "[" * 100_000):

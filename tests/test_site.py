@@ -18,7 +18,11 @@ from gradlint.rule import rules
 ROOT = pathlib.Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-ELSEWHERE = {"training.md": "test_training_docs.py", "api.md": "test_api.py", "pytest.md": "test_pytest_plugin.py"}
+ELSEWHERE = {
+    "training.md": "test_training_docs.py",
+    "api.md": "test_api.py",
+    "pytest.md": "test_pytest_plugin.py",
+}
 # What a page takes as given, and how its programs end where that is what it shows.
 GIVEN = {
     "fixes.md": "from gradlint.finding import Finding, Fix\nfrom gradlint.rule import FixSource\n",
@@ -42,7 +46,16 @@ PAGES = sorted(page.name for page in DOCS.glob("*.md") if programs(page.name))
 def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The folder of the site, built as strictly as mkdocs can."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(folder),
+    ]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return folder
@@ -85,12 +98,17 @@ await fetch("/told", {method: "POST", body: JSON.stringify(said)});
 """
 
 
-def test_the_playground_checks_a_program_in_the_browser(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_the_playground_checks_a_program_in_the_browser(
+    site: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     if browser.BROWSER is None or not (site / "playground" / "pyodide").is_dir():
         pytest.skip("the playground needs a browser, and `npm ci` in tools/browser")
     with browser.served(site, READER) as (address, posted):
         said = browser.told(f"{address}/playground/#rule=GL103", posted, tmp_path, seconds=150)
-    examples = {each["code"]: each["program"] for each in json.loads((site / "playground/examples.json").read_text())}
+    examples = {
+        each["code"]: each["program"]
+        for each in json.loads((site / "playground/examples.json").read_text())
+    }
     assert said["text"] == examples["GL103"]
     assert said["status"].startswith("1 finding"), said
     assert "GL103" in said["first"][0]
@@ -102,7 +120,9 @@ def test_the_playground_checks_a_program_in_the_browser(site: pathlib.Path, tmp_
 def test_each_rule_can_be_tried(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """Its page leads to its example, which is a program in which it finds something."""
     examples = json.loads((site / "playground/examples.json").read_text(encoding="utf-8"))
-    assert {each["code"] for each in examples} >= {code for code in rules() if re.match(r"GL[1-9]", code)}
+    assert {each["code"] for each in examples} >= {
+        code for code in rules() if re.match(r"GL[1-9]", code)
+    }
     for each in examples:
         page = (site / "rules" / each["name"] / "index.html").read_text(encoding="utf-8")
         assert f'href="../../playground/#rule={each["code"]}"' in page
@@ -113,11 +133,19 @@ def test_the_playground_finds_what_check_finds(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "path", list(sys.path))
     check = runpy.run_path(str(DOCS / "playground" / "check.py"))["check"]
     text = "for x in torch.randn(9, 3):\n    model(x).mean().backward()\n    optimizer.step()\n"
-    top = "import torch\nmodel = torch.nn.Linear(3, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    top = (
+        "import torch\nmodel = torch.nn.Linear(3, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    )
     found = json.loads(check(top + text))
     assert [(each["code"], each["location"]["row"]) for each in found["findings"]] == [("GL501", 5)]
     assert found["mended"] == top + text.replace(":\n", ":\n    optimizer.zero_grad()\n")
-    assert json.loads(check(found["mended"])) == {"findings": [], "mended": None, "error": None, "fixes": True}
+    assert json.loads(check(found["mended"])) == {
+        "findings": [],
+        "mended": None,
+        "error": None,
+        "fixes": True,
+    }
     assert [each["code"] for each in json.loads(check("x = (\n"))["findings"]] == ["GL001"]
 
 
@@ -149,7 +177,10 @@ def test_the_first_page_shows_what_gradlint_says(
 ) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     ((name, program, said),) = re.findall(
-        r"<!-- example: (\S+) -->\n```python\n(.*?)```\n.*?```console\n\$ gradlint check \1\n(.*?)```", text, re.DOTALL
+        r"<!-- example: (\S+) -->\n```python\n(.*?)```\n.*?```console\n\$ gradlint check "
+        r"\1\n(.*?)```",
+        text,
+        re.DOTALL,
     )
     (tmp_path / name).write_text(program, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

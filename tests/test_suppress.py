@@ -8,13 +8,23 @@ from gradlint import suppress
 from gradlint.finding import Finding, Severity, Span
 
 
-def finding(line: int, code: str = "GL001", end_line: int | None = None, end_column: int = 9) -> Finding:
-    return Finding(code, "a-name", Severity.ERROR, "wrong", Span("train.py", line, 5, end_line or line, end_column))
+def finding(
+    line: int, code: str = "GL001", end_line: int | None = None, end_column: int = 9
+) -> Finding:
+    return Finding(
+        code,
+        "a-name",
+        Severity.ERROR,
+        "wrong",
+        Span("train.py", line, 5, end_line or line, end_column),
+    )
 
 
 def left(program: str, *findings: Finding, off: tuple[str, ...] = ()) -> list[tuple[str, int]]:
     """Code and line of what is reported of `program` after its comments were heard."""
-    reported = suppress.apply("train.py", textwrap.dedent(program), findings, lambda code: code not in off)
+    reported = suppress.apply(
+        "train.py", textwrap.dedent(program), findings, lambda code: code not in off
+    )
     return [(each.code, each.at.line) for each in reported]
 
 
@@ -77,7 +87,9 @@ def test_skip_file_silences_the_file() -> None:
 
 
 def test_an_unused_suppression_is_reported_where_it_stands() -> None:
-    (unused,) = suppress.apply("train.py", "loss = 0  # gradlint: ignore[GL001] why\n", [], lambda code: True)
+    (unused,) = suppress.apply(
+        "train.py", "loss = 0  # gradlint: ignore[GL001] why\n", [], lambda code: True
+    )
     assert (unused.code, unused.at) == ("GL002", Span("train.py", 1, 11, 1, 36))
 
 
@@ -105,7 +117,9 @@ def test_a_suppression_can_suppress_its_own_report() -> None:
 
 
 def test_an_unknown_code_is_reported_with_what_was_meant() -> None:
-    (unknown,) = suppress.apply("t.py", "x = 0  # gradlint: ignore[GL0001]\n", [], lambda code: True)
+    (unknown,) = suppress.apply(
+        "t.py", "x = 0  # gradlint: ignore[GL0001]\n", [], lambda code: True
+    )
     assert unknown.code == "GL003"
     assert "'GL0001'" in unknown.message
     assert "did you mean 'GL001'?" in unknown.message

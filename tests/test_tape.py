@@ -27,7 +27,12 @@ def test_a_tape_gives_the_events_of_a_kind_in_order() -> None:
 
 
 def test_events_of_several_kinds_come_in_the_order_in_which_they_happened() -> None:
-    loss, clip, other, branch = Fact(at=AT, what="loss"), Clip(at=AT), Fact(at=AT, what="amp"), Fact(at=AT, what="loss")
+    loss, clip, other, branch = (
+        Fact(at=AT, what="loss"),
+        Clip(at=AT),
+        Fact(at=AT, what="amp"),
+        Fact(at=AT, what="loss"),
+    )
     path = tape(loss, clip, other, branch)
     assert list(path.among("loss", Clip)) == [loss, clip, branch]
     assert list(path.facts("amp", "loss")) == [loss, other, branch]

@@ -53,20 +53,28 @@ def test_the_numbers_the_output_and_the_exit_code_are_those_of_the_plain_run(
     tmp_path: pathlib.Path, level: str
 ) -> None:
     write(tmp_path, TRAIN)
-    alone, watched = plain(tmp_path, "train.py", "--x"), trace(tmp_path, "--level", level, "train.py", "--x")
-    assert watched.out.replace(str(tmp_path) + "/", "") == alone.out.replace(str(tmp_path) + "/", "")
+    alone, watched = (
+        plain(tmp_path, "train.py", "--x"),
+        trace(tmp_path, "--level", level, "train.py", "--x"),
+    )
+    assert watched.out.replace(str(tmp_path) + "/", "") == alone.out.replace(
+        str(tmp_path) + "/", ""
+    )
     assert (watched.code, "No finding" in watched.err) == (0, True), watched.err
 
 
 @pytest.mark.parametrize(
-    ("ending", "code"), [("sys.exit(3)", 3), ("sys.exit('bye')", 1), ("1 / 0", 1), ("sys.exit()", 0)]
+    ("ending", "code"),
+    [("sys.exit(3)", 3), ("sys.exit('bye')", 1), ("1 / 0", 1), ("sys.exit()", 0)],
 )
 def test_the_exit_code_of_the_script_wins(tmp_path: pathlib.Path, ending: str, code: int) -> None:
     write(tmp_path, TRAIN + ending)
     assert trace(tmp_path, "train.py").code == code
 
 
-def test_an_exception_is_shown_without_our_frames_and_then_explained(tmp_path: pathlib.Path) -> None:
+def test_an_exception_is_shown_without_our_frames_and_then_explained(
+    tmp_path: pathlib.Path,
+) -> None:
     lines = write(
         tmp_path,
         """
@@ -80,7 +88,9 @@ def test_an_exception_is_shown_without_our_frames_and_then_explained(tmp_path: p
     ran = trace(tmp_path, "train.py")
     assert ran.code == 1
     assert "gradlint/trace" not in ran.err
-    assert ran.err.index("RuntimeError: element 0 of tensors does not require grad") < ran.err.index("error[GL102]")
+    assert ran.err.index(
+        "RuntimeError: element 0 of tensors does not require grad"
+    ) < ran.err.index("error[GL102]")
     assert f"train.py:{marked(lines, 'cut')}:" in ran.err
     assert "loss.backward()" in ran.err
 
@@ -107,7 +117,9 @@ def test_findings_make_the_exit_code_one_unless_told_otherwise(tmp_path: pathlib
     assert json_of(tmp_path, "--fail-on", "never").code == 0
 
 
-def test_a_cut_that_begins_late_is_located_although_the_run_is_only_watched_by_then(tmp_path: pathlib.Path) -> None:
+def test_a_cut_that_begins_late_is_located_although_the_run_is_only_watched_by_then(
+    tmp_path: pathlib.Path,
+) -> None:
     lines = write(
         tmp_path,
         """
@@ -139,7 +151,9 @@ def test_a_saved_tensor_that_is_overwritten_names_both_lines(tmp_path: pathlib.P
     )
     ran = json_of(tmp_path)
     assert ran.codes == [("GL201", marked(lines, "written"))]
-    assert marked(lines, "saved") in [each["location"]["row"] for each in ran.report["findings"][0]["related"]]
+    assert marked(lines, "saved") in [
+        each["location"]["row"] for each in ran.report["findings"][0]["related"]
+    ]
 
 
 def test_a_step_between_forward_and_backward_is_the_finding(tmp_path: pathlib.Path) -> None:
@@ -157,7 +171,9 @@ def test_a_step_between_forward_and_backward_is_the_finding(tmp_path: pathlib.Pa
     assert ("GL203", marked(lines, "step")) in json_of(tmp_path).codes
 
 
-def test_a_write_through_data_before_the_backward_is_found_although_nothing_raises(tmp_path: pathlib.Path) -> None:
+def test_a_write_through_data_before_the_backward_is_found_although_nothing_raises(
+    tmp_path: pathlib.Path,
+) -> None:
     lines = write(
         tmp_path,
         """
@@ -203,8 +219,12 @@ def test_json_in_a_file_leaves_standard_output_to_the_script(tmp_path: pathlib.P
 def test_json_on_a_file_moves_the_output_of_the_script_to_a_pipe(tmp_path: pathlib.Path) -> None:
     write(tmp_path, TRAIN)
     command = [sys.executable, "-m", "gradlint", "trace", "--output-format", "json", "train.py"]
-    with (tmp_path / "report.json").open("w") as report:  # a file can seek, and the pipe that takes its place cannot
-        ran = subprocess.run(command, cwd=tmp_path, stdout=report, stderr=subprocess.PIPE, text=True, timeout=300)
+    with (tmp_path / "report.json").open(
+        "w"
+    ) as report:  # a file can seek, and the pipe that takes its place cannot
+        ran = subprocess.run(
+            command, cwd=tmp_path, stdout=report, stderr=subprocess.PIPE, text=True, timeout=300
+        )
     assert (ran.returncode, ran.stderr.count("0x")) == (0, 6), ran.stderr
     assert json.loads((tmp_path / "report.json").read_text())["steps"] == 6
 
@@ -221,13 +241,21 @@ def test_a_module_runs_as_python_m_runs_it(tmp_path: pathlib.Path) -> None:
 
 
 def test_ctrl_c_ends_the_run_by_the_signal_and_still_reports(tmp_path: pathlib.Path) -> None:
-    write(tmp_path, TRAIN + "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfor _ in range(10**9): pass\n")
+    write(
+        tmp_path,
+        TRAIN
+        + "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfor _ in range(10**9): pass\n",
+    )
     ran = trace(tmp_path, "train.py")
     assert ran.code == -2
-    assert ran.err.index("KeyboardInterrupt") < ran.err.index("6 optimizer steps, ended by KeyboardInterrupt")
+    assert ran.err.index("KeyboardInterrupt") < ran.err.index(
+        "6 optimizer steps, ended by KeyboardInterrupt"
+    )
 
 
-def test_dataloader_workers_checkpoints_functions_and_functorch_run_as_they_do_alone(tmp_path: pathlib.Path) -> None:
+def test_dataloader_workers_checkpoints_functions_and_functorch_run_as_they_do_alone(
+    tmp_path: pathlib.Path,
+) -> None:
     write(
         tmp_path,
         """
@@ -258,7 +286,11 @@ def test_dataloader_workers_checkpoints_functions_and_functorch_run_as_they_do_a
     )
     alone, watched = plain(tmp_path, "train.py"), trace(tmp_path, "train.py")
     assert watched.out == alone.out
-    assert (watched.code, "No finding" in watched.err, "failed" in watched.err) == (0, True, False), watched.err
+    assert (watched.code, "No finding" in watched.err, "failed" in watched.err) == (
+        0,
+        True,
+        False,
+    ), watched.err
 
 
 def test_the_graph_the_dot_file_and_the_page_show_the_route(tmp_path: pathlib.Path) -> None:
@@ -283,10 +315,15 @@ def test_a_static_finding_is_confirmed_by_the_run_that_shows_it(tmp_path: pathli
         """,
     )
     confirmations = json_of(tmp_path, "--confirm").report["confirmations"]
-    assert [(each["code"], each["verdict"]) for each in confirmations] in ([("GL102", "confirmed")], [])
+    assert [(each["code"], each["verdict"]) for each in confirmations] in (
+        [("GL102", "confirmed")],
+        [],
+    )
 
 
-def test_a_torch_without_a_private_part_gives_the_symptom_without_the_line(tmp_path: pathlib.Path) -> None:
+def test_a_torch_without_a_private_part_gives_the_symptom_without_the_line(
+    tmp_path: pathlib.Path,
+) -> None:
     write(
         tmp_path,
         """
@@ -298,9 +335,12 @@ def test_a_torch_without_a_private_part_gives_the_symptom_without_the_line(tmp_p
         """,
     )
     program = (
-        "import torch; del torch.autograd._get_sequence_nr; from gradlint.cli import main; main(['trace', 'train.py'])"
+        "import torch; del torch.autograd._get_sequence_nr; from gradlint.cli import main; "
+        "main(['trace', 'train.py'])"
     )
-    ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
     assert ran.returncode == 1
     assert "modified by an inplace operation" in ran.stderr
     assert "this torch does not number the operations" in ran.stderr
@@ -308,7 +348,9 @@ def test_a_torch_without_a_private_part_gives_the_symptom_without_the_line(tmp_p
     assert "while watching" not in ran.stderr
 
 
-def test_a_plain_tensor_that_an_optimizer_holds_is_a_parameter_with_its_name(tmp_path: pathlib.Path) -> None:
+def test_a_plain_tensor_that_an_optimizer_holds_is_a_parameter_with_its_name(
+    tmp_path: pathlib.Path,
+) -> None:
     lines = write(
         tmp_path,
         """
@@ -334,7 +376,9 @@ def test_a_plain_tensor_that_an_optimizer_holds_is_a_parameter_with_its_name(tmp
     assert ran.report["findings"][0]["unreached"] == ["temperature", "weights"]
 
 
-def test_a_number_that_is_only_printed_is_not_taken_for_one_that_comes_back(tmp_path: pathlib.Path) -> None:
+def test_a_number_that_is_only_printed_is_not_taken_for_one_that_comes_back(
+    tmp_path: pathlib.Path,
+) -> None:
     write(
         tmp_path,
         """
@@ -352,11 +396,16 @@ def test_a_number_that_is_only_printed_is_not_taken_for_one_that_comes_back(tmp_
             history = [loss.item() / 2]
         """,
     )
-    assert trace(tmp_path, "--output-format", "json", "--output-file", "report.json", "train.py").code == 0
+    assert (
+        trace(tmp_path, "--output-format", "json", "--output-file", "report.json", "train.py").code
+        == 0
+    )
     assert '"findings": []' in (tmp_path / "report.json").read_text()
 
 
-def test_a_number_that_the_source_computes_from_one_that_left_torch_is_a_cut(tmp_path: pathlib.Path) -> None:
+def test_a_number_that_the_source_computes_from_one_that_left_torch_is_a_cut(
+    tmp_path: pathlib.Path,
+) -> None:
     lines = write(
         tmp_path,
         """
@@ -373,7 +422,9 @@ def test_a_number_that_the_source_computes_from_one_that_left_torch_is_a_cut(tmp
     assert [line for _, line in json_of(tmp_path).codes] == [marked(lines, "cut")]
 
 
-def test_a_script_that_lies_among_installed_packages_is_the_program_nevertheless(tmp_path: pathlib.Path) -> None:
+def test_a_script_that_lies_among_installed_packages_is_the_program_nevertheless(
+    tmp_path: pathlib.Path,
+) -> None:
     folder = tmp_path / "site-packages"
     folder.mkdir()
     lines = write(
@@ -409,7 +460,10 @@ def test_columns_count_characters_in_statements_and_decorators(tmp_path: pathlib
         """,
     )
     found = {finding["code"]: finding for finding in json_of(tmp_path).report["findings"]}
-    for code, text in (("GL508", "kept.append(loss)"), ("GL103", 'torch.set_grad_enabled("größe" == "")')):
+    for code, text in (
+        ("GL508", "kept.append(loss)"),
+        ("GL103", 'torch.set_grad_enabled("größe" == "")'),
+    ):
         begin, end = found[code]["location"], found[code]["end_location"]
         assert lines[begin["row"] - 1][begin["column"] - 1 : end["column"] - 1] == text
 
@@ -439,15 +493,21 @@ evaluate(), train()
 """
 
 
-def test_what_keeps_losses_is_the_statement_of_the_function_that_trains(tmp_path: pathlib.Path) -> None:
+def test_what_keeps_losses_is_the_statement_of_the_function_that_trains(
+    tmp_path: pathlib.Path,
+) -> None:
     lines = write(tmp_path, EVALUATED)
     ran = json_of(tmp_path, "--confirm")
     assert ran.codes == [("GL508", marked(lines, "kept"))]
     assert [each["verdict"] for each in ran.report["confirmations"]] == ["confirmed"]
 
 
-def test_a_list_of_the_module_is_not_taken_for_a_variable_of_that_name(tmp_path: pathlib.Path) -> None:
-    lines = write(tmp_path, EVALUATED.replace("def train():\n    losses = []", "losses = []\ndef train():"))
+def test_a_list_of_the_module_is_not_taken_for_a_variable_of_that_name(
+    tmp_path: pathlib.Path,
+) -> None:
+    lines = write(
+        tmp_path, EVALUATED.replace("def train():\n    losses = []", "losses = []\ndef train():")
+    )
     assert json_of(tmp_path).codes == [("GL508", marked(lines, "kept"))]
 
 
@@ -477,7 +537,9 @@ def test_of_several_statements_that_may_keep_losses_none_is_blamed(tmp_path: pat
     assert json_of(tmp_path).codes == []
 
 
-def test_a_loaded_model_in_the_place_of_the_one_that_the_optimizer_holds_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_loaded_model_in_the_place_of_the_one_that_the_optimizer_holds_is_told(
+    tmp_path: pathlib.Path,
+) -> None:
     body = """
         import torch
         model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
@@ -493,7 +555,9 @@ def test_a_loaded_model_in_the_place_of_the_one_that_the_optimizer_holds_is_told
     assert trace(tmp_path, "--output-format", "json", "train.py").codes == [("GL513", 6)]
 
 
-def test_a_write_that_breaks_a_late_step_is_found_although_the_run_is_only_watched(tmp_path: pathlib.Path) -> None:
+def test_a_write_that_breaks_a_late_step_is_found_although_the_run_is_only_watched(
+    tmp_path: pathlib.Path,
+) -> None:
     lines = write(
         tmp_path,
         """

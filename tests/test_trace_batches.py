@@ -1,4 +1,6 @@
-"""Batches of a loop that stands in a library's file: a traced run knows its rounds by what a DataLoader gives."""
+"""Batches of a loop that stands in a library's file: a traced run knows its rounds by what a
+DataLoader gives.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ CALLS = [
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_window_that_the_last_batches_do_not_fill_is_seen(folder: pathlib.Path, call: str) -> None:
+def test_a_window_that_the_last_batches_do_not_fill_is_seen(
+    folder: pathlib.Path, call: str
+) -> None:
     lines, watched = traced(folder, WINDOWS + call.replace("COUNT", "10"))
     assert watched.codes == [("GL504", line(lines, GATE))]
 
@@ -108,7 +112,9 @@ def test_windows_that_fill_the_epoch_are_right(folder: pathlib.Path, call: str) 
     assert traced(folder, WINDOWS + call.replace("COUNT", "8"))[1].codes == []
 
 
-def test_a_program_that_never_steps_is_told_although_it_moves_its_gradients(folder: pathlib.Path) -> None:
+def test_a_program_that_never_steps_is_told_although_it_moves_its_gradients(
+    folder: pathlib.Path,
+) -> None:
     lines, watched = traced(
         folder,
         """
@@ -123,7 +129,9 @@ def test_a_program_that_never_steps_is_told_although_it_moves_its_gradients(fold
     assert watched.codes == [("GL511", line(lines, "model(x).square().mean().backward()"))]
 
 
-def test_the_closure_of_a_step_is_the_programs_and_the_rest_the_optimizers(folder: pathlib.Path) -> None:
+def test_the_closure_of_a_step_is_the_programs_and_the_rest_the_optimizers(
+    folder: pathlib.Path,
+) -> None:
     lines, watched = traced(
         folder,
         """
@@ -223,7 +231,9 @@ for _ in range(4):
 
 
 @pytest.mark.parametrize("frozen", ["", "net[3].eval()"])
-def test_modes_that_a_library_puts_back_part_by_part_are_back(folder: pathlib.Path, frozen: str) -> None:
+def test_modes_that_a_library_puts_back_part_by_part_are_back(
+    folder: pathlib.Path, frozen: str
+) -> None:
     (folder / "site-packages" / "restoring.py").write_text(RESTORED.replace("FIRST", "0"))
     assert traced(folder, EVALUATED.replace("FROZEN", frozen))[1].codes == []
 

@@ -1,4 +1,6 @@
-"""Programs that compile: by default what they compile stays compiled, and the numbers are those of the run alone."""
+"""Programs that compile: by default what they compile stays compiled, and the numbers are those of
+the run alone.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ graphs = []
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 """
-CUT = HEAD.splitlines().index(next(line for line in HEAD.splitlines() if line.endswith("# cut"))) + 1
+CUT = (
+    HEAD.splitlines().index(next(line for line in HEAD.splitlines() if line.endswith("# cut"))) + 1
+)
 UNSEEN = "what happens in compiled code is not seen; --level record runs it eagerly"
 
 
@@ -113,7 +117,9 @@ def test_what_comes_in_is_followed_through_compiled_code(tmp_path: pathlib.Path)
     """
     alone, watched = both(tmp_path, body)
     assert (watched.out, watched.code) == (alone.out, alone.code) == ("", 1)
-    line = (HEAD + textwrap.dedent(body)).splitlines().index("loss_of(scores.detach()).backward()  # raises") + 1
+    line = (HEAD + textwrap.dedent(body)).splitlines().index(
+        "loss_of(scores.detach()).backward()  # raises"
+    ) + 1
     assert "error[GL102]" in watched.err
     assert f"train.py:{line}:9" in watched.err, watched.err
 
@@ -139,11 +145,16 @@ def test_what_compiled_code_cuts_off_is_told_without_a_line(tmp_path: pathlib.Pa
     assert watched.code == 1
     assert "no gradient came to net.encoder.0.weight, net.encoder.0.bias in any step" in watched.err
     line = HEAD.splitlines().index("        loss = score(torch.randn(8, 4)).square().mean()") + 1
-    assert f"this loss carries no gradient, and comes out of compiled code, called at train.py:{line}:" in watched.err
+    assert (
+        f"this loss carries no gradient, and comes out of compiled code, called at train.py:{line}:"
+        in watched.err
+    )
     assert "No finding." in watched.err
 
 
-def test_what_is_compiled_runs_eagerly_where_every_operation_is_to_be_recorded(tmp_path: pathlib.Path) -> None:
+def test_what_is_compiled_runs_eagerly_where_every_operation_is_to_be_recorded(
+    tmp_path: pathlib.Path,
+) -> None:
     body = """
         net = Cut()
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -157,7 +168,9 @@ def test_what_is_compiled_runs_eagerly_where_every_operation_is_to_be_recorded(t
     assert "compiled code runs eagerly" in recorded.err
 
 
-def test_a_torch_that_hides_its_compiled_functions_is_watched_without_the_recorder(tmp_path: pathlib.Path) -> None:
+def test_a_torch_that_hides_its_compiled_functions_is_watched_without_the_recorder(
+    tmp_path: pathlib.Path,
+) -> None:
     body = """
         from torch._dynamo import eval_frame
         class Hidden(eval_frame._TorchDynamoContext):

@@ -24,7 +24,8 @@ optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
 x, y = torch.randn(8, 4), torch.randn(8, 1)
 """
 STEP = "optimizer.zero_grad()\nloss.backward()\noptimizer.step()\n"
-NEVER = {  # what no path does, as far as the source shows, and what a library that is not in view makes of it
+# what no path does, as far as the source shows, and what a library that is not in view makes of it
+NEVER = {
     "GL102": (
         "loss = (head(encoder(x)) - y).square().mean().detach()\n" + STEP,
         "torch.Tensor.detach = lambda self: self.clone()",
@@ -34,7 +35,8 @@ NEVER = {  # what no path does, as far as the source shows, and what a library t
         "torch.Tensor.detach = lambda self: self.clone()",
     ),
     "GL111": (
-        "loss = (head(encoder(x)) - y).square().mean()\naux_loss = (head(encoder(-x)) - y).abs().mean()\n" + STEP,
+        "loss = (head(encoder(x)) - y).square().mean()\n"
+            "aux_loss = (head(encoder(-x)) - y).abs().mean()\n" + STEP,
         """
         mean, losses = torch.Tensor.mean, []
         def kept(self):
@@ -45,7 +47,8 @@ NEVER = {  # what no path does, as far as the source shows, and what a library t
         """,
     ),
     "GL511": (
-        "for _ in range(3):\n    F.mse_loss(head(encoder(x)), y).backward()\n    optimizer.zero_grad()\n",
+        "for _ in range(3):\n    F.mse_loss(head(encoder(x)), y).backward()\n"
+            "    optimizer.zero_grad()\n",
         """
         clear = torch.optim.Optimizer.zero_grad
         def zero_grad(self):
@@ -60,9 +63,13 @@ NEVER = {  # what no path does, as far as the source shows, and what a library t
 def verdicts(folder: pathlib.Path, body: str, library: str = "") -> list[tuple[str, str, str]]:
     """What a run of a program says of each finding: its code, the verdict, the reason."""
     (folder / "site-packages").mkdir()
-    (folder / "site-packages" / "patched.py").write_text("import torch\n" + textwrap.dedent(library))
+    (folder / "site-packages" / "patched.py").write_text(
+        "import torch\n" + textwrap.dedent(library)
+    )
     (folder / "train.py").write_text(HEAD + textwrap.dedent(body))
-    ran = trace(folder, "--confirm", "--output-format", "json", "--output-file", "report.json", "train.py")
+    ran = trace(
+        folder, "--confirm", "--output-format", "json", "--output-file", "report.json", "train.py"
+    )
     assert (folder / "report.json").exists(), ran.err
     found = json.loads((folder / "report.json").read_text())["confirmations"]
     return [(each["code"], each["verdict"], each["reason"]) for each in found]
@@ -75,7 +82,9 @@ def test_what_never_happens_is_refuted_by_its_happening(code: str, tmp_path: pat
 
 
 @pytest.mark.parametrize("code", NEVER)
-def test_what_never_happens_is_confirmed_where_it_does_not(code: str, tmp_path: pathlib.Path) -> None:
+def test_what_never_happens_is_confirmed_where_it_does_not(
+    code: str, tmp_path: pathlib.Path
+) -> None:
     assert [each[:2] for each in verdicts(tmp_path, NEVER[code][0])] == [(code, "confirmed")]
 
 
@@ -93,7 +102,9 @@ def test_a_cut_of_one_side_of_a_branch_is_not_refuted_by_the_other(tmp_path: pat
     assert "did not run" in reason
 
 
-def test_a_mean_over_nothing_is_not_refuted_by_a_batch_that_has_something(tmp_path: pathlib.Path) -> None:
+def test_a_mean_over_nothing_is_not_refuted_by_a_batch_that_has_something(
+    tmp_path: pathlib.Path,
+) -> None:
     body = """
     keep = y[:, 0] > 0
     loss = F.mse_loss(head(encoder(x[keep])), y[keep])
@@ -111,7 +122,9 @@ def test_what_no_run_shows_is_said_to_be_so(tmp_path: pathlib.Path) -> None:
     assert ("GL402", "not shown", "a run does not show this") in verdicts(tmp_path, body)
 
 
-def test_a_run_that_ends_in_the_error_of_a_finding_confirms_it_unexplained(tmp_path: pathlib.Path) -> None:
+def test_a_run_that_ends_in_the_error_of_a_finding_confirms_it_unexplained(
+    tmp_path: pathlib.Path,
+) -> None:
     body = """
     hidden = encoder(x)
     out = hidden.exp()
@@ -133,7 +146,9 @@ def test_the_files_of_the_program_are_those_that_are_checked(tmp_path: pathlib.P
 
 
 def _sample() -> list[Case]:
-    runs = [case for case in cases() if (case.folder / "before").is_dir() and not case.spec.get("needs")]
+    runs = [
+        case for case in cases() if (case.folder / "before").is_dir() and not case.spec.get("needs")
+    ]
     return random.Random(27).sample(runs, SAMPLE)
 
 
@@ -141,7 +156,9 @@ def _sample() -> list[Case]:
 def test_no_run_refutes_a_bug_that_is_there(case: Case, tmp_path: pathlib.Path) -> None:
     folder, report = case.folder / "before", tmp_path / "report.json"
     trace(folder, "--confirm", "--output-format", "json", "--output-file", str(report), case.entry)
-    expected = {m.place for program in case.programs()[:1] for m in program.markers() if m.kind == "expect"}
+    expected = {
+        m.place for program in case.programs()[:1] for m in program.markers() if m.kind == "expect"
+    }
     found = json.loads(report.read_text())["confirmations"]
     assert not expected & {_place(each, folder) for each in found if each["verdict"] == "refuted"}
 

@@ -1,4 +1,6 @@
-"""Every program under `fixtures/`, traced: it computes what it does alone, and shows what its markers say."""
+"""Every program under `fixtures/`, traced: it computes what it does alone, and shows what its
+markers say.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from traced import Traced, plain, trace
 from gradlint.rule import at_run_time
 
 _TIME = re.compile(r"\d+\.\d+ ?s\b")  # "took 0.1s"
-CASES = [(case, side) for case in cases() for side in ("before", "after") if (case.folder / side).is_dir()]
+CASES = [
+    (case, side)
+    for case in cases()
+    for side in ("before", "after")
+    if (case.folder / side).is_dir()
+]
 
 
 @pytest.mark.parametrize(("case", "side"), CASES, ids=lambda each: getattr(each, "name", each))
@@ -27,9 +34,20 @@ def test_a_traced_run_computes_the_same_and_says_what_the_markers_say(
             pytest.skip(f"needs {package}")
     folder, report = case.folder / side, tmp_path / "report.json"
     alone = plain(folder, case.entry)
-    watched = trace(folder, "--fail-on", "never", "--output-format", "json", "--output-file", str(report), case.entry)
+    watched = trace(
+        folder,
+        "--fail-on",
+        "never",
+        "--output-format",
+        "json",
+        "--output-file",
+        str(report),
+        case.entry,
+    )
     if not case.varies(side) and _left(watched) != _left(alone):
-        assert _left(plain(folder, case.entry)) != _left(alone), f"only left alone it is the same twice\n{watched.err}"
+        assert _left(plain(folder, case.entry)) != _left(alone), (
+            f"only left alone it is the same twice\n{watched.err}"
+        )
     reported = json.loads(report.read_text())
     assert not [unseen for unseen in reported["unseen"] if "fault" in unseen]
     if side == "after" or case.before.get("trace", True):
@@ -62,10 +80,11 @@ def _claims(case: Case, side: str) -> Iterator[Marker]:
 
 
 def _markers(case: Case, side: str) -> Iterator[Marker]:
-    """The markers of a program. What the source does not show may show in the run, and the other way round.
+    """The markers of a program. What the source does not show may show in the run, and the other
+    way round.
 
-    `trace_miss` and `trace_noise` of `case.toml` list where a traced run alone is known to be wrong, as
-    "GL106 at quant.py:15"; an entry that stopped being true fails the test.
+    `trace_miss` and `trace_noise` of `case.toml` list where a traced run alone is known to be
+    wrong, as "GL106 at quant.py:15"; an entry that stopped being true fails the test.
     """
     program = next((program for program in case.programs() if program.folder.name == side), None)
     known = case.spec.get(side, {})
@@ -77,7 +96,11 @@ def _markers(case: Case, side: str) -> Iterator[Marker]:
         if str(marker.place) in missed and kind == "expect":
             kind = "miss"
         yield Marker(kind, marker.place, marker.group, marker.why)
-        if marker.place.code in ("GL602", "GL702", "GL703"):  # a run that meets the NaN says so there
+        if marker.place.code in (
+            "GL602",
+            "GL702",
+            "GL703",
+        ):  # a run that meets the NaN says so there
             yield Marker("may", Place(marker.place.file, marker.place.line, "GL701"))
 
 
@@ -88,11 +111,17 @@ def _known(kind: str, place: str) -> Marker:
     return Marker(kind, Place(file, int(line), code))
 
 
-def _places(reported: dict[str, list[dict[str, object]]], folder: pathlib.Path) -> set[tuple[Place, str]]:
+def _places(
+    reported: dict[str, list[dict[str, object]]], folder: pathlib.Path
+) -> set[tuple[Place, str]]:
     found = set()
     for finding in reported["findings"]:
         path = (folder / str(finding["filename"])).resolve()
-        name = path.relative_to(folder.resolve()).as_posix() if path.is_relative_to(folder.resolve()) else str(path)
+        name = (
+            path.relative_to(folder.resolve()).as_posix()
+            if path.is_relative_to(folder.resolve())
+            else str(path)
+        )
         location = finding["location"]
         assert isinstance(location, dict)
         found.add((Place(name, location["row"], str(finding["code"])), str(finding["severity"])))

@@ -1,4 +1,5 @@
-"""CUDA graphs, played by a stand-in: what is captured is seen once, and a replay comes past no Python.
+"""CUDA graphs, played by a stand-in: what is captured is seen once, and a replay comes past no
+Python.
 
 `test_cuda.py` has the same with a device.
 """
@@ -67,7 +68,9 @@ class Training:
 
 
 @pytest.mark.parametrize(("steps_inside", "steps"), [(True, 10), (False, 8)])
-def test_what_a_replay_does_unseen_is_no_finding_and_its_steps_are_counted(steps_inside: bool, steps: int) -> None:
+def test_what_a_replay_does_unseen_is_no_finding_and_its_steps_are_counted(
+    steps_inside: bool, steps: int
+) -> None:
     traced = gradlint.trace(Training(steps_inside=steps_inside))
     assert (traced.value, traced.error, traced.findings, traced.steps) == (8, "", [], steps)
 

@@ -1,4 +1,6 @@
-"""The page of `gradlint trace --html` in a browser without a window; skipped where there is none."""
+"""The page of `gradlint trace --html` in a browser without a window; skipped where there is
+none.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from gradlint.finding import Span
 from gradlint.trace.html import arranged
 from gradlint.trace.routes import Stop, layers
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 PROGRAM = """
 import torch
 
@@ -82,7 +86,9 @@ def test_lines_go_around_what_they_do_not_lead_to() -> None:
     assert all(0 <= spot.x < wide and 0 <= spot.y < spot.y + spot.high <= high for spot in spots)
     for spot in spots:
         beside = [other for other in spots if other is not spot and other.column == spot.column]
-        assert all(other.y + other.high < spot.y or spot.y + spot.high < other.y for other in beside)
+        assert all(
+            other.y + other.high < spot.y or spot.y + spot.high < other.y for other in beside
+        )
 
 
 def _shown(page: pathlib.Path) -> str:
@@ -90,7 +96,11 @@ def _shown(page: pathlib.Path) -> str:
     if BROWSER is None:
         return ""
     plain = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-    told = ["--virtual-time-budget=5000", "--dump-dom", f"--user-data-dir={page.parent / 'profile'}"]
+    told = [
+        "--virtual-time-budget=5000",
+        "--dump-dom",
+        f"--user-data-dir={page.parent / 'profile'}",
+    ]
     words = [BROWSER, *plain, *told, page.as_uri()]
     try:
         return subprocess.run(words, capture_output=True, text=True, timeout=120, check=True).stdout
@@ -103,5 +113,7 @@ def _open(page: pathlib.Path) -> dict[str, Any]:
     shown = _shown(page)
     found = re.search(r'<pre id="told">(.*?)</pre>', shown, re.DOTALL)
     assert found is not None, shown[-2000:]
-    told: dict[str, Any] = json.loads(found[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
+    told: dict[str, Any] = json.loads(
+        found[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
+    )
     return told

@@ -1,4 +1,6 @@
-"""Programs of two ranks: what a trace says of the gradients that DDP missed, and of collectives that not all called."""
+"""Programs of two ranks: what a trace says of the gradients that DDP missed, and of collectives
+that not all called.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def train(model, more):
 
 
 def run(folder: pathlib.Path, body: str) -> tuple[list[int], dict[str, Any], list[str]]:
-    """Trace a program of two ranks; gives their exit codes, the merged report, and the program's lines."""
+    """Trace a program of two ranks; gives their exit codes, the merged report, and the program's
+    lines.
+    """
     text = HEAD + textwrap.dedent(body)
     (folder / "train.py").write_text(text)
     (folder / "launch.py").write_text(LAUNCH.format(name=f"test-{abs(hash(str(folder)))}"))
@@ -76,7 +80,9 @@ def at(lines: list[str], mark: str) -> str:
     return f"train.py:{next(number for number, line in enumerate(lines, 1) if line.endswith(f'# {mark}'))}"
 
 
-def test_parameters_that_ddp_waited_for_are_named_with_the_line_that_left_them_out(tmp_path: pathlib.Path) -> None:
+def test_parameters_that_ddp_waited_for_are_named_with_the_line_that_left_them_out(
+    tmp_path: pathlib.Path,
+) -> None:
     codes, report, lines = run(
         tmp_path,
         """
@@ -90,7 +96,13 @@ def test_parameters_that_ddp_waited_for_are_named_with_the_line_that_left_them_o
     assert len(report["explained"]) == 1
     told = report["explained"][0]
     assert told.startswith("rank 0, 1: DDP waited for gradients"), told
-    for part in ("extra.weight, extra.bias", at(lines, "use"), at(lines, "condition"), at(lines, "backward"), "step 0"):
+    for part in (
+        "extra.weight, extra.bias",
+        at(lines, "use"),
+        at(lines, "condition"),
+        at(lines, "backward"),
+        "step 0",
+    ):
         assert part in told, told
 
 
@@ -105,7 +117,10 @@ def test_parameters_that_nothing_uses_are_said_to_be_unused(tmp_path: pathlib.Pa
         """,
     )
     assert codes == [1, 1]
-    assert "extra.weight, extra.bias; no operation that was recorded has used them" in report["explained"][0]
+    assert (
+        "extra.weight, extra.bias; no operation that was recorded has used them"
+        in report["explained"][0]
+    )
 
 
 def test_ranks_that_part_before_a_collective_are_told_where(tmp_path: pathlib.Path) -> None:
@@ -205,14 +220,24 @@ group.FSDPParam = part.FSDPParam
 
 
 @pytest.mark.parametrize("way", RENAMED)
-def test_a_torch_whose_sharding_has_other_names_gives_no_cut_and_says_so(tmp_path: pathlib.Path, way: str) -> None:
-    (tmp_path / "train.py").write_text(SHARDED.replace("model = Net()", f"{RENAMED[way]}\nmodel = Net()"))
+def test_a_torch_whose_sharding_has_other_names_gives_no_cut_and_says_so(
+    tmp_path: pathlib.Path, way: str
+) -> None:
+    (tmp_path / "train.py").write_text(
+        SHARDED.replace("model = Net()", f"{RENAMED[way]}\nmodel = Net()")
+    )
     options = ("--fail-on", "never", "--output-format", "json", "--output-file", "report.json")
     for cuts in ("cut", "whole"):
         ran = trace(tmp_path, *options, "train.py", way.strip(), cuts)
         assert ran.code == 0, ran.err
         (tmp_path / "meet").unlink(missing_ok=True)
         report = json.loads((tmp_path / "report.json").read_text())
-        told = f"this torch does not show what {way.strip()} gathers: which of its parameters a cut starves is not told"
-        assert (report["findings"], [line for line in report["unseen"] if "torch" in line]) == ([], [told])
+        told = (
+            f"this torch does not show what {way.strip()} gathers: which of its parameters a cut "
+            "starves is not told"
+        )
+        assert (report["findings"], [line for line in report["unseen"] if "torch" in line]) == (
+            [],
+            [told],
+        )
         assert not [line for line in report["unseen"] if "fault" in line]

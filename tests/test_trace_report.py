@@ -1,4 +1,6 @@
-"""The report of a traced run: short, the worst first, in words of the program, and in the formats of `check`."""
+"""The report of a traced run: short, the worst first, in words of the program, and in the formats
+of `check`.
+"""
 
 from __future__ import annotations
 
@@ -59,16 +61,27 @@ def paragraphs(text: str) -> list[list[str]]:
 
 def test_the_worst_comes_first_in_few_lines_and_names_modules(folder: pathlib.Path) -> None:
     found = paragraphs(trace(folder, "train.py").err)
-    assert [lines[0].partition("[")[0] for lines in found] == ["error", "error", "warning", "warning"]
+    assert [lines[0].partition("[")[0] for lines in found] == [
+        "error",
+        "error",
+        "warning",
+        "warning",
+    ]
     assert all(len(lines) <= 10 for lines in found)
     for lines in found:
-        quoted = [line for source in PROGRAM.splitlines() if (line := source.strip()) and len(line) > 10]
+        quoted = [
+            line for source in PROGRAM.splitlines() if (line := source.strip()) and len(line) > 10
+        ]
         assert all(sum(line.endswith(source) for line in lines) <= 1 for source in quoted)
     cut = next(lines for lines in found if "[GL106]" in lines[0])
     assert "no gradient comes back to `model.blocks`, which `optimizer` is to train" in cut[0]
     assert "parameters not reached: model.blocks (12 of 14 parameters)" in cut
     assert "route from the loss: train.py:26:12 <- 26:40 <- 20:16 <- 20:26" in cut
-    [verbose] = [lines for lines in paragraphs(trace(folder, "--verbose", "train.py").err) if "[GL106]" in lines[0]]
+    [verbose] = [
+        lines
+        for lines in paragraphs(trace(folder, "--verbose", "train.py").err)
+        if "[GL106]" in lines[0]
+    ]
     assert len(verbose) > 10
     assert {"  train.py:26:40", "  train.py:20:26"} <= set(verbose)
 
@@ -144,7 +157,12 @@ def test_a_layer_of_a_sequential_is_named(tmp_path: pathlib.Path) -> None:
 
 
 def test_modules_stand_for_parameters_that_are_all_there_is_of_them() -> None:
-    layers = [f"self.model.{part}.{layer}.{name}" for part in "ab" for layer in "01" for name in ("weight", "bias")]
+    layers = [
+        f"self.model.{part}.{layer}.{name}"
+        for part in "ab"
+        for layer in "01"
+        for name in ("weight", "bias")
+    ]
     assert grouped(layers, layers) == ["self.model"]
     assert grouped(layers[:4], layers) == ["self.model.a"]
     assert grouped(layers[:5], layers) == ["self.model.a", "self.model.b.0.weight"]
@@ -170,7 +188,10 @@ def test_gradients_are_logged_by_module_and_the_first_nan_is_told(tmp_path: path
     (tmp_path / "train.py").write_text(textwrap.dedent(text))
     ran = trace(tmp_path, "--log", "logs/run", "train.py")
     assert "the loss is not finite from step 3, batch 3 on: train.py:13:5" in ran.err
-    lines = [json.loads(line) for line in (tmp_path / "logs" / "run" / "gradients.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (tmp_path / "logs" / "run" / "gradients.jsonl").read_text().splitlines()
+    ]
     assert [line["step"] for line in lines] == list(range(6))
     assert lines[3]["losses"] == ["nan"]
     assert set(lines[0]["modules"]) == {"model.0", "model.1"}

@@ -1,4 +1,6 @@
-"""Programs that are hard to watch: they leave in odd ways, change what is watched, or go on for very long."""
+"""Programs that are hard to watch: they leave in odd ways, change what is watched, or go on for
+very long.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,15 @@ def train_half(steps=4):
         loss.backward()
         optimizer.step()
 """
-CUT = HEAD.splitlines().index(next(line for line in HEAD.splitlines() if line.endswith("# cut"))) + 1
+CUT = (
+    HEAD.splitlines().index(next(line for line in HEAD.splitlines() if line.endswith("# cut"))) + 1
+)
 
 
 def both(folder: pathlib.Path, body: str, *options: str) -> tuple[Traced, Traced]:
-    """A program run alone, and watched: the same output, and the same exit code unless findings change it."""
+    """A program run alone, and watched: the same output, and the same exit code unless findings
+    change it.
+    """
     (folder / "train.py").write_text(HEAD + textwrap.dedent(body))
     return plain(folder, "train.py"), trace(folder, *options, "train.py")
 
@@ -58,10 +64,13 @@ def same(folder: pathlib.Path, body: str, says: str = "No finding.") -> None:
         "os.abort()",
         "os.execv(sys.executable, [sys.executable, '-c', 'print(1, flush=True)'])",
         "os.execlp(sys.executable, sys.executable, '-c', 'import sys; sys.exit(3)')",
-        "os.execvpe(sys.executable, [sys.executable, '-c', 'import os; print(os.environ[\"A\"])'], {'A': 'b'})",
+        "os.execvpe(sys.executable, [sys.executable, '-c', 'import os; "
+        "print(os.environ[\"A\"])'], {'A': 'b'})",
     ],
 )
-def test_a_program_that_leaves_at_once_has_its_report_before(tmp_path: pathlib.Path, ending: str) -> None:
+def test_a_program_that_leaves_at_once_has_its_report_before(
+    tmp_path: pathlib.Path, ending: str
+) -> None:
     same(tmp_path, "train()\n" + ending)
 
 
@@ -70,13 +79,16 @@ def test_leaving_at_once_with_a_finding_makes_the_exit_code_one(tmp_path: pathli
     assert (watched.code, f"train.py:{CUT}:" in watched.err) == (1, True), watched.err
 
 
-def test_what_the_program_did_not_flush_before_it_left_stays_unwritten(tmp_path: pathlib.Path) -> None:
+def test_what_the_program_did_not_flush_before_it_left_stays_unwritten(
+    tmp_path: pathlib.Path,
+) -> None:
     same(tmp_path, "train()\nsys.stdout.write('lost')\nos._exit(0)")
 
 
 def test_an_exec_that_fails_leaves_one_report(tmp_path: pathlib.Path) -> None:
     _, watched = both(
-        tmp_path, "train()\ntry:\n    os.execv('/nonexistent/x', ['x'])\nexcept OSError:\n    print('on')"
+        tmp_path,
+        "train()\ntry:\n    os.execv('/nonexistent/x', ['x'])\nexcept OSError:\n    print('on')",
     )
     assert watched.out.endswith("on\n")
     assert watched.err.count("optimizer steps") == 1
@@ -102,16 +114,37 @@ def test_a_child_process_leaves_the_report_to_its_parent(tmp_path: pathlib.Path)
 @pytest.mark.parametrize(
     ("hook", "code", "shown"),
     [
-        ("sys.excepthook = lambda *error: print('hooked', error[0].__name__, file=sys.stderr)", 1, ["hooked KeyError"]),
+        (
+            "sys.excepthook = lambda *error: print('hooked', error[0].__name__, file=sys.stderr)",
+            1,
+            ["hooked KeyError"],
+        ),
         (
             "def hook(*error): raise ValueError('broken')\nsys.excepthook = hook",
             1,
-            ["Error in sys.excepthook:", "ValueError: broken", "Original exception was:", "KeyError: 'missing'"],
+            [
+                "Error in sys.excepthook:",
+                "ValueError: broken",
+                "Original exception was:",
+                "KeyError: 'missing'",
+            ],
         ),
         ("def hook(*error): sys.exit(9)\nsys.excepthook = hook", 9, []),
-        ("sys.excepthook = None", 1, ["TypeError: 'NoneType' object is not callable", "KeyError: 'missing'"]),
-        ("model.register_forward_hook(lambda *given: 1 / 0)\ntrain()", 1, ["ZeroDivisionError: division by zero"]),
-        ("model[0].weight.register_hook(lambda gradient: 1 / 0)\ntrain()", 1, ["ZeroDivisionError: division by zero"]),
+        (
+            "sys.excepthook = None",
+            1,
+            ["TypeError: 'NoneType' object is not callable", "KeyError: 'missing'"],
+        ),
+        (
+            "model.register_forward_hook(lambda *given: 1 / 0)\ntrain()",
+            1,
+            ["ZeroDivisionError: division by zero"],
+        ),
+        (
+            "model[0].weight.register_hook(lambda gradient: 1 / 0)\ntrain()",
+            1,
+            ["ZeroDivisionError: division by zero"],
+        ),
         (
             "optimizer.register_step_post_hook(lambda *given: 1 / 0)\ntrain()",
             1,
@@ -127,7 +160,9 @@ def test_an_exception_ends_the_program_as_its_own_hooks_have_it(
     lines = watched.err.splitlines()
     places = [lines.index(line) for line in shown]
     assert (watched.code, places) == (code, sorted(places)), watched.err
-    assert re.search(r"[45] optimizer steps, ended by (KeyError|ZeroDivisionError)", watched.err), watched.err
+    assert re.search(r"[45] optimizer steps, ended by (KeyError|ZeroDivisionError)", watched.err), (
+        watched.err
+    )
     assert "gradlint/trace" not in watched.err
 
 
@@ -154,12 +189,21 @@ def test_a_program_that_patches_torch_keeps_its_patches(tmp_path: pathlib.Path) 
     )
 
 
-def test_streams_that_the_program_closes_or_replaces_do_not_take_the_report_along(tmp_path: pathlib.Path) -> None:
-    same(tmp_path, "import io\ntrain()\nsys.stderr.close()\nsys.stderr = io.StringIO()\nsys.stdout = sys.stderr")
+def test_streams_that_the_program_closes_or_replaces_do_not_take_the_report_along(
+    tmp_path: pathlib.Path,
+) -> None:
+    same(
+        tmp_path,
+        "import io\ntrain()\nsys.stderr.close()\nsys.stderr = io.StringIO()\n"
+        "sys.stdout = sys.stderr",
+    )
 
 
 def test_bytes_that_are_no_text_are_printed_as_they_are(tmp_path: pathlib.Path) -> None:
-    same(tmp_path, "train()\nsys.stdout.flush()\nos.write(1, '\\u20ac'.encode() + b'\\x00\\x1b[0m\\n')")
+    same(
+        tmp_path,
+        "train()\nsys.stdout.flush()\nos.write(1, '\\u20ac'.encode() + b'\\x00\\x1b[0m\\n')",
+    )
 
 
 def test_a_program_that_begins_to_trace_its_frames_is_not_disturbed(tmp_path: pathlib.Path) -> None:
@@ -201,7 +245,9 @@ def test_steps_run_the_finally_blocks_of_the_program(tmp_path: pathlib.Path) -> 
     assert (tmp_path / "last.pt").stat().st_size > 0
 
 
-def test_training_in_a_thread_that_outlives_the_program_is_waited_for(tmp_path: pathlib.Path) -> None:
+def test_training_in_a_thread_that_outlives_the_program_is_waited_for(
+    tmp_path: pathlib.Path,
+) -> None:
     same(tmp_path, "threading.Thread(target=train, args=(5,)).start()", says="5 optimizer steps")
 
 
@@ -231,7 +277,9 @@ def test_ten_thousand_steps_take_no_more_memory_than_two_thousand(tmp_path: path
     assert int(watched.out) < 20  # MiB
 
 
-def test_a_step_that_the_scaler_refuses_after_a_clearing_has_its_report(tmp_path: pathlib.Path) -> None:
+def test_a_step_that_the_scaler_refuses_after_a_clearing_has_its_report(
+    tmp_path: pathlib.Path,
+) -> None:
     same(
         tmp_path,
         """
@@ -262,13 +310,19 @@ def test_a_step_that_the_scaler_leaves_out_writes_no_parameter(tmp_path: pathlib
         """,
     )
     lines = (tmp_path / "train.py").read_text().splitlines()
-    written = next(number for number, line in enumerate(lines, start=1) if line.endswith("# written"))
-    assert "error[GL203]: this changes parameters that the graph of `kept` saved before" in watched.err, watched.err
+    written = next(
+        number for number, line in enumerate(lines, start=1) if line.endswith("# written")
+    )
+    assert (
+        "error[GL203]: this changes parameters that the graph of `kept` saved before" in watched.err
+    ), watched.err
     assert f"--> train.py:{written}:" in watched.err
     assert "0 optimizer steps" in watched.err
 
 
-def test_what_lives_on_from_step_to_step_does_not_keep_the_records_of_all_steps(tmp_path: pathlib.Path) -> None:
+def test_what_lives_on_from_step_to_step_does_not_keep_the_records_of_all_steps(
+    tmp_path: pathlib.Path,
+) -> None:
     _, watched = both(
         tmp_path,
         """
@@ -292,7 +346,9 @@ def test_what_lives_on_from_step_to_step_does_not_keep_the_records_of_all_steps(
     assert (known > 100, old) == (True, 0), watched.out
 
 
-def test_what_is_compiled_in_a_region_that_is_left_alone_runs_as_it_does_alone(tmp_path: pathlib.Path) -> None:
+def test_what_is_compiled_in_a_region_that_is_left_alone_runs_as_it_does_alone(
+    tmp_path: pathlib.Path,
+) -> None:
     same(
         tmp_path,
         """
@@ -314,7 +370,9 @@ def test_what_is_compiled_in_a_region_that_is_left_alone_runs_as_it_does_alone(t
     )
 
 
-def test_a_recurrent_layer_that_cudnn_refuses_in_eval_mode_is_named_with_the_line(tmp_path: pathlib.Path) -> None:
+def test_a_recurrent_layer_that_cudnn_refuses_in_eval_mode_is_named_with_the_line(
+    tmp_path: pathlib.Path,
+) -> None:
     body = """
         class Refuses(torch.autograd.Function):  # as cuDNN does
             @staticmethod
@@ -340,7 +398,9 @@ def test_a_method_of_a_class_stays_one_however_it_is_written() -> None:
     from gradlint.trace.session import Session  # which imports torch
 
     class Plain(dict[str, int]):
-        fromkeys = vars(dict)["fromkeys"]  # in C, as `torch.autograd.Function.apply` is since torch 2.14
+        fromkeys = vars(dict)[
+            "fromkeys"
+        ]  # in C, as `torch.autograd.Function.apply` is since torch 2.14
 
         @classmethod
         def named(cls, name: str) -> str:
@@ -365,10 +425,17 @@ def test_a_method_of_a_class_stays_one_however_it_is_written() -> None:
     assert (type(Plain.fromkeys("ab")), Plain.named("!"), Plain.doubled(4)) == (Plain, "Plain!", 8)
     assert calls == [(Plain, "ab"), (Plain, "!"), (4,)]
     session.close()
-    assert (type(Plain.fromkeys("ab")), Plain.named("!"), Plain.doubled(4), len(calls)) == (Plain, "Plain!", 8, 3)
+    assert (type(Plain.fromkeys("ab")), Plain.named("!"), Plain.doubled(4), len(calls)) == (
+        Plain,
+        "Plain!",
+        8,
+        3,
+    )
 
 
-def test_a_function_mode_of_the_programs_own_sees_what_it_sees_alone(tmp_path: pathlib.Path) -> None:
+def test_a_function_mode_of_the_programs_own_sees_what_it_sees_alone(
+    tmp_path: pathlib.Path,
+) -> None:
     same(
         tmp_path,
         """
@@ -446,11 +513,15 @@ scheduler.step(5)
 def test_a_warning_is_about_the_line_that_it_is_about_alone(tmp_path: pathlib.Path) -> None:
     alone, watched = both(tmp_path, WARNING, "--output-file", "report.txt", "--fail-on", "never")
     assert (watched.out, watched.code) == (alone.out, 0), watched.err
-    assert watched.err.replace(f"{tmp_path}{os.sep}", "") == alone.err.replace(f"{tmp_path}{os.sep}", "")
+    assert watched.err.replace(f"{tmp_path}{os.sep}", "") == alone.err.replace(
+        f"{tmp_path}{os.sep}", ""
+    )
     assert len(re.findall("Warning: ", alone.err)) > 12
 
 
-def test_a_traceback_that_the_program_prints_itself_is_that_of_the_plain_run(tmp_path: pathlib.Path) -> None:
+def test_a_traceback_that_the_program_prints_itself_is_that_of_the_plain_run(
+    tmp_path: pathlib.Path,
+) -> None:
     _, watched = both(
         tmp_path,
         """
@@ -487,7 +558,9 @@ def test_a_traceback_that_the_program_prints_itself_is_that_of_the_plain_run(tmp
     assert "while watching" not in watched.err
 
 
-def test_torch_warns_of_a_generator_without_parameters_as_it_does_alone(tmp_path: pathlib.Path) -> None:
+def test_torch_warns_of_a_generator_without_parameters_as_it_does_alone(
+    tmp_path: pathlib.Path,
+) -> None:
     body = """
         parameters = model.parameters()
         print(len(list(parameters)))
@@ -520,7 +593,9 @@ for classes in (2, 3, 4):
 """
 
 
-def test_a_part_of_a_parameter_may_be_written_where_an_optimizer_was_made(tmp_path: pathlib.Path) -> None:
+def test_a_part_of_a_parameter_may_be_written_where_an_optimizer_was_made(
+    tmp_path: pathlib.Path,
+) -> None:
     (tmp_path / "train.py").write_text(WIDENED)
     watched, alone = trace(tmp_path, "train.py"), plain(tmp_path, "train.py")
     assert (watched.out, watched.code) == (alone.out, alone.code), watched.err

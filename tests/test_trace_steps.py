@@ -1,4 +1,6 @@
-"""`gradlint trace`: what becomes of the gradients of a step, and at which step a finding happened."""
+"""`gradlint trace`: what becomes of the gradients of a step, and at which step a finding
+happened.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,15 @@ for x in torch.randn({rounds}, 8, 4):
 
 
 def report(folder: pathlib.Path, text: str) -> tuple[list[tuple[str, int]], dict[str, int | None]]:
-    """The findings above notes by code and line, and the step of each code, of a traced run of a program."""
+    """The findings above notes by code and line, and the step of each code, of a traced run of a
+    program.
+    """
     (folder / "train.py").write_text(text)
     findings = trace(folder, "--output-format", "json", "train.py").report["findings"]
     shown = [each for each in findings if each["severity"] != "note"]
-    return [(each["code"], each["location"]["row"]) for each in shown], {each["code"]: each["step"] for each in shown}
+    return [(each["code"], each["location"]["row"]) for each in shown], {
+        each["code"]: each["step"] for each in shown
+    }
 
 
 def line_of(text: str, part: str) -> int:
@@ -43,7 +49,9 @@ def line_of(text: str, part: str) -> int:
 
 
 @pytest.mark.parametrize("rounds", [3, 20])
-def test_what_is_cleared_between_two_losses_of_a_step_is_told(tmp_path: pathlib.Path, rounds: int) -> None:
+def test_what_is_cleared_between_two_losses_of_a_step_is_told(
+    tmp_path: pathlib.Path, rounds: int
+) -> None:
     text = HALVES.format(before="", rounds=rounds, hook="", use="")
     assert report(tmp_path, text)[0] == [("GL502", line_of(text, "zero_grad"))]
 
@@ -60,7 +68,16 @@ def test_what_is_cleared_between_two_losses_of_a_step_is_told(tmp_path: pathlib.
         ("body.weight.grad = held = torch.zeros(8, 4)", "", "seen.append(held.clone())"),
         ("", "hidden = hidden + x.requires_grad_()[:, :1]", ""),
     ],
-    ids=["read", "clipped", "hook", "retained", "hook of a parameter", "hook of a module", "shared", "of an input"],
+    ids=[
+        "read",
+        "clipped",
+        "hook",
+        "retained",
+        "hook of a parameter",
+        "hook of a module",
+        "shared",
+        "of an input",
+    ],
 )
 def test_gradients_that_are_put_to_use_before_they_are_cleared_are_no_mistake(
     tmp_path: pathlib.Path, before: str, hook: str, use: str
@@ -100,7 +117,9 @@ def test_an_unseen_write_is_told_with_the_step_at_which_it_happened(
     ],
     ids=["one", "computed", "by name", "by NumPy"],
 )
-def test_a_parameter_that_is_used_as_a_number_is_told(tmp_path: pathlib.Path, start: float, used: str) -> None:
+def test_a_parameter_that_is_used_as_a_number_is_told(
+    tmp_path: pathlib.Path, start: float, used: str
+) -> None:
     text = textwrap.dedent(
         f"""
         import numpy as np
@@ -183,7 +202,9 @@ def test_a_loss_that_comes_late_out_of_a_region_that_is_left_alone_is_told_with_
     assert f"grad mode was off, unseen, at train.py:{line_of(text, '@torch.no_grad')}" in ran.err
 
 
-def test_a_region_that_feeds_a_loss_is_looked_into_wherever_its_context_is_made(tmp_path: pathlib.Path) -> None:
+def test_a_region_that_feeds_a_loss_is_looked_into_wherever_its_context_is_made(
+    tmp_path: pathlib.Path,
+) -> None:
     text = textwrap.dedent(
         """
         import torch
@@ -255,7 +276,9 @@ def test_a_recursion_over_one_sequence_keeps_no_graphs(tmp_path: pathlib.Path) -
     assert "GL508" not in dict(report(tmp_path, text)[0])
 
 
-def test_a_list_that_takes_the_place_of_another_in_memory_has_not_grown(tmp_path: pathlib.Path) -> None:
+def test_a_list_that_takes_the_place_of_another_in_memory_has_not_grown(
+    tmp_path: pathlib.Path,
+) -> None:
     text = textwrap.dedent(
         """
         import torch
@@ -282,7 +305,9 @@ def test_a_list_that_takes_the_place_of_another_in_memory_has_not_grown(tmp_path
     assert report(tmp_path, text)[0] == []
 
 
-def test_a_name_that_has_a_number_later_on_says_nothing_of_the_tensor_that_it_has_now(tmp_path: pathlib.Path) -> None:
+def test_a_name_that_has_a_number_later_on_says_nothing_of_the_tensor_that_it_has_now(
+    tmp_path: pathlib.Path,
+) -> None:
     text = textwrap.dedent(
         """
         import torch
@@ -309,7 +334,9 @@ def test_a_name_that_has_a_number_later_on_says_nothing_of_the_tensor_that_it_ha
     assert trace(tmp_path, "--output-format", "json", "train.py").report["findings"] == []
 
 
-def test_a_tensor_that_only_says_a_shape_is_nothing_that_its_namesake_cuts(tmp_path: pathlib.Path) -> None:
+def test_a_tensor_that_only_says_a_shape_is_nothing_that_its_namesake_cuts(
+    tmp_path: pathlib.Path,
+) -> None:
     text = textwrap.dedent(
         """
         import torch
@@ -401,7 +428,8 @@ for number, x in enumerate(torch.randn({rounds}, 8, 4)):
 
 
 @pytest.mark.parametrize(
-    ("rounds", "condition", "told"), [(24, "", []), (24, " and number < 20", [("GL501", 11)]), (3, "", [])]
+    ("rounds", "condition", "told"),
+    [(24, "", []), (24, " and number < 20", [("GL501", 11)]), (3, "", [])],
 )
 def test_gradients_that_are_cleared_in_place_are_known_for_as_long_as_it_goes_on(
     rounds: int, condition: str, told: list[tuple[str, int]], tmp_path: pathlib.Path

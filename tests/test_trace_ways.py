@@ -1,4 +1,6 @@
-"""Ways into a trace: a part of a program, a notebook, cells of IPython, options, a signal; lists for the assertion."""
+"""Ways into a trace: a part of a program, a notebook, cells of IPython, options, a signal; lists
+for the assertion.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ print("note: In[7]:2:12: the gradient was lost here" in str(run))
 """
 
 
-def test_a_part_of_a_program_is_traced_and_cells_go_by_their_numbers(tmp_path: pathlib.Path) -> None:
+def test_a_part_of_a_program_is_traced_and_cells_go_by_their_numbers(
+    tmp_path: pathlib.Path,
+) -> None:
     (tmp_path / "part.py").write_text(PART)
     ran = plain(tmp_path, "part.py")
     assert ran.out.splitlines() == [
@@ -63,7 +67,8 @@ def test_a_part_of_a_program_is_traced_and_cells_go_by_their_numbers(tmp_path: p
 def notebook(*cells: str) -> str:
     """A notebook of these cells of code."""
     told: list[dict[str, object]] = [
-        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": c} for c in cells
+        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": c}
+        for c in cells
     ]
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": told})
 
@@ -71,7 +76,10 @@ def notebook(*cells: str) -> str:
 def test_a_notebook_runs_and_its_cells_are_named(tmp_path: pathlib.Path) -> None:
     setup = "%matplotlib inline\nimport torch\nmodel = torch.nn.Linear(4, 1)"
     setup += "\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)"
-    train = "for _ in range(3):\n    loss = model(torch.ones(4)).detach().sum()\n    loss.requires_grad_().backward()\n"
+    train = (
+        "for _ in range(3):\n    loss = model(torch.ones(4)).detach().sum()\n"
+        "    loss.requires_grad_().backward()\n"
+    )
     train += "    optimizer.step()  # gradlint: ignore[GL501] -- none to clear\nprint(__name__)"
     (tmp_path / "train.ipynb").write_text(notebook(setup, train))
     ran = trace(tmp_path, "--confirm", "train.ipynb")
@@ -80,7 +88,10 @@ def test_a_notebook_runs_and_its_cells_are_named(tmp_path: pathlib.Path) -> None
     assert "3 |     loss.requires_grad_().backward()" in ran.err
     assert "confirmed: the run shows it" in ran.err
     told = json.loads(trace(tmp_path, "--output-format", "json", "train.ipynb").out)
-    assert {(found["cell"], found["location"]["row"]) for found in told["findings"]} <= {(2, 2), (2, 3)}
+    assert {(found["cell"], found["location"]["row"]) for found in told["findings"]} <= {
+        (2, 2),
+        (2, 3),
+    }
 
 
 def test_an_unknown_option_before_the_script_is_a_mistake(tmp_path: pathlib.Path) -> None:
@@ -89,11 +100,17 @@ def test_an_unknown_option_before_the_script_is_a_mistake(tmp_path: pathlib.Path
     assert (wrong.code, wrong.out) == (2, "")
     assert "no such option '--levle'" in wrong.err
     words = "['--levle', '-x', '--steps', '3']\n"
-    assert trace(tmp_path, "--level", "watch", "tool.py", "--levle", "-x", "--steps", "3").out == words
-    assert trace(tmp_path, "--level=watch", "-m", "tool", "--levle", "-x", "--steps", "3").out == words
+    assert (
+        trace(tmp_path, "--level", "watch", "tool.py", "--levle", "-x", "--steps", "3").out == words
+    )
+    assert (
+        trace(tmp_path, "--level=watch", "-m", "tool", "--levle", "-x", "--steps", "3").out == words
+    )
 
 
-def test_a_run_that_is_told_to_end_reports_and_ends_as_it_does_alone(tmp_path: pathlib.Path) -> None:
+def test_a_run_that_is_told_to_end_reports_and_ends_as_it_does_alone(
+    tmp_path: pathlib.Path,
+) -> None:
     text = """
     import os, signal
     import torch
@@ -121,7 +138,9 @@ def test_a_run_that_is_told_to_end_reports_and_ends_as_it_does_alone(tmp_path: p
     assert (ran.code, ran.out) == (3, "0\nmore\n")  # what stands for SIG_DFL
 
 
-def test_the_assertion_takes_lists_and_a_test_that_fails_inside_is_shown(tmp_path: pathlib.Path) -> None:
+def test_the_assertion_takes_lists_and_a_test_that_fails_inside_is_shown(
+    tmp_path: pathlib.Path,
+) -> None:
     text = """
     import traceback
     import torch
@@ -259,7 +278,16 @@ def norm(x):
 
 def _part(folder: pathlib.Path, name: str, given: str = "") -> list[str]:
     """What a trace of a part finds, and what it makes of the static findings there."""
-    ran = trace(folder, "--confirm", "--output-format", "json", "--part", f"net/parts.py:{name}", "--args", given)
+    ran = trace(
+        folder,
+        "--confirm",
+        "--output-format",
+        "json",
+        "--part",
+        f"net/parts.py:{name}",
+        "--args",
+        given,
+    )
     assert ran.out, ran.err
     found = [f"{each['code']} {each['location']['row']}" for each in ran.report["findings"]]
     return [*found, *(f"{each['code']} {each['verdict']}" for each in ran.report["confirmations"])]
@@ -275,7 +303,10 @@ def test_a_part_is_driven_by_its_contract(tmp_path: pathlib.Path) -> None:
     assert _part(tmp_path, "Remembers(4)", "torch.randn(3, 4)") == ["GL507 22", "GL507 confirmed"]
     assert _part(tmp_path, "Shows", "torch.randn(3, 4)") == []  # whoever calls it puts `last` back
     assert _part(tmp_path, "Grows", "3") == ["GL202 38", "GL202 confirmed"]
-    assert _part(tmp_path, "softened", "torch.tensor([0.0, 1.0])") == ["GL701 41", "GL701 confirmed"]
+    assert _part(tmp_path, "softened", "torch.tensor([0.0, 1.0])") == [
+        "GL701 41",
+        "GL701 confirmed",
+    ]
     assert _part(tmp_path, "norm", "[torch.randn(3)][0]") == ["GL201 44"]
 
 

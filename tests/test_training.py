@@ -27,7 +27,9 @@ Loader = torch.utils.data.DataLoader[Pair]
 
 def pairs(sizes: list[int], dtype: torch.dtype = torch.float64) -> list[Pair]:
     torch.manual_seed(1)
-    return [(torch.randn(size, 3, dtype=dtype), torch.randn(size, 1, dtype=dtype)) for size in sizes]
+    return [
+        (torch.randn(size, 3, dtype=dtype), torch.randn(size, 1, dtype=dtype)) for size in sizes
+    ]
 
 
 def quiet(model: nn.Module, batches: Any, loss: Any = squared, **options: Any) -> Trainer[Any]:
@@ -62,7 +64,9 @@ def test_accumulating_any_number_of_unequal_micro_batches_equals_one_large_batch
 
 @settings(max_examples=30, deadline=None)
 @given(count=st.integers(1, 14), accumulate=st.integers(1, 9))
-def test_without_weights_a_window_is_the_mean_of_its_micro_batches(count: int, accumulate: int) -> None:
+def test_without_weights_a_window_is_the_mean_of_its_micro_batches(
+    count: int, accumulate: int
+) -> None:
     model = model_of()
     reference = copy.deepcopy(model)
     batches = pairs([4] * count)
@@ -78,11 +82,15 @@ def test_weighting_by_tokens_equals_the_mean_over_all_tokens_that_are_not_paddin
         batch[:, 9 - index :] = -100
 
     def cross_entropy(model: nn.Module, batch: Tensor) -> Tensor:
-        return nn.functional.cross_entropy(model(batch.clamp(min=0)).flatten(0, 1), batch.flatten(), ignore_index=-100)
+        return nn.functional.cross_entropy(
+            model(batch.clamp(min=0)).flatten(0, 1), batch.flatten(), ignore_index=-100
+        )
 
     model = nn.Sequential(nn.Embedding(7, 4), nn.Linear(4, 7)).double()
     reference = copy.deepcopy(model)
-    quiet(model, tokens, cross_entropy, accumulate=3, weight=lambda batch: (batch != -100).sum()).epoch()
+    quiet(
+        model, tokens, cross_entropy, accumulate=3, weight=lambda batch: (batch != -100).sum()
+    ).epoch()
     optimizer = sgd(reference)
     for window in (tokens[:3], tokens[3:]):
         optimizer.zero_grad()
@@ -132,7 +140,9 @@ def test_an_evaluation_after_a_step_does_not_leave_the_model_in_eval_mode() -> N
 # Losses without a gradient, and gradients that are not finite.
 
 
-def unless(bad: Callable[[int], bool], instead: Callable[[Tensor], Tensor]) -> Callable[[nn.Module, Pair], Tensor]:
+def unless(
+    bad: Callable[[int], bool], instead: Callable[[Tensor], Tensor]
+) -> Callable[[nn.Module, Pair], Tensor]:
     """The squared loss, but `instead` of it for the calls whose number is `bad`."""
     calls = iter(range(1_000_000))
 
@@ -145,15 +155,23 @@ def unless(bad: Callable[[int], bool], instead: Callable[[Tensor], Tensor]) -> C
 
 @pytest.mark.parametrize(
     "instead",
-    [lambda loss: torch.tensor(0.0), lambda loss: loss.detach(), lambda loss: loss.detach().requires_grad_()],
+    [
+        lambda loss: torch.tensor(0.0),
+        lambda loss: loss.detach(),
+        lambda loss: loss.detach().requires_grad_(),
+    ],
     ids=["constant", "detached", "leaf"],
 )
 @pytest.mark.parametrize("bad", range(5))
-def test_a_loss_without_gradient_is_skipped_as_if_its_batch_had_not_been_there(bad: int, instead: Any) -> None:
+def test_a_loss_without_gradient_is_skipped_as_if_its_batch_had_not_been_there(
+    bad: int, instead: Any
+) -> None:
     model = model_of()
     reference = copy.deepcopy(model)
     batches = pairs([3, 1, 4, 2, 5])
-    trainer = quiet(model, batches, unless(lambda call: call == bad, instead), accumulate=3, weight=samples)
+    trainer = quiet(
+        model, batches, unless(lambda call: call == bad, instead), accumulate=3, weight=samples
+    )
     with pytest.warns(SkippedBatch, match=f"epoch 0, batch {bad} gave a loss without gradient"):
         trainer.epoch()
     windows = chunks(batches, 3)
@@ -192,7 +210,9 @@ def test_a_loss_that_is_not_finite_drops_its_window_and_names_the_batch(times: f
     model = model_of()
     reference = copy.deepcopy(model)
     batches = pairs([2] * 6)
-    trainer = quiet(model, batches, unless(lambda call: call == 3, lambda loss: loss * times), accumulate=2)
+    trainer = quiet(
+        model, batches, unless(lambda call: call == 3, lambda loss: loss * times), accumulate=2
+    )
     with pytest.warns(SkippedBatch, match="the loss of batch 3 is not finite"):
         trainer.epoch()
     large_batches(reference, [batches[:2], batches[4:]])
@@ -203,7 +223,9 @@ def test_a_loss_that_is_not_finite_drops_its_window_and_names_the_batch(times: f
 def test_a_gradient_that_is_not_finite_under_a_finite_loss_is_told_apart() -> None:
     model = model_of()
     before = copy.deepcopy(model)
-    trainer = quiet(model, pairs([2]), unless(lambda call: True, lambda loss: (loss - loss.detach()).sqrt()))
+    trainer = quiet(
+        model, pairs([2]), unless(lambda call: True, lambda loss: (loss - loss.detach()).sqrt())
+    )
     with pytest.warns(SkippedBatch, match="a gradient is not finite, although every loss is"):
         trainer.epoch()
     assert same_bits(model, before)
@@ -212,18 +234,27 @@ def test_a_gradient_that_is_not_finite_under_a_finite_loss_is_told_apart() -> No
 def test_a_loss_that_reaches_nothing_in_the_optimizer_is_reported() -> None:
     model, other = model_of(), model_of()
     trainer = quiet(model, pairs([2]), optimizer=sgd(other))
-    with pytest.warns(SkippedBatch, match="no gradient reaches a parameter that the optimizer holds"):
+    with pytest.warns(
+        SkippedBatch, match="no gradient reaches a parameter that the optimizer holds"
+    ):
         trainer.epoch()
 
 
 def test_training_stops_when_no_window_makes_a_step() -> None:
-    trainer = quiet(model_of(), pairs([2] * 9), unless(lambda call: True, torch.zeros_like), tolerate=3)
-    with pytest.warns(SkippedBatch), pytest.raises(TrainingStalledError, match="number 4 in a row without a step"):
+    trainer = quiet(
+        model_of(), pairs([2] * 9), unless(lambda call: True, torch.zeros_like), tolerate=3
+    )
+    with (
+        pytest.warns(SkippedBatch),
+        pytest.raises(TrainingStalledError, match="number 4 in a row without a step"),
+    ):
         trainer.epoch()
 
 
 def test_windows_without_step_that_are_not_in_a_row_do_not_stop_training() -> None:
-    trainer = quiet(model_of(), pairs([2] * 9), unless(lambda call: call % 2 == 0, torch.zeros_like), tolerate=1)
+    trainer = quiet(
+        model_of(), pairs([2] * 9), unless(lambda call: call % 2 == 0, torch.zeros_like), tolerate=1
+    )
     with pytest.warns(SkippedBatch):
         trainer.epoch()
     assert trainer.progress.skipped_steps == 5
@@ -260,10 +291,18 @@ def test_float16_unscales_before_it_clips() -> None:
     before = copy.deepcopy(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     quiet(
-        model, pairs([8, 8], torch.float32), optimizer=optimizer, accumulate=2, clip_norm=0.01, precision="float16"
+        model,
+        pairs([8, 8], torch.float32),
+        optimizer=optimizer,
+        accumulate=2,
+        clip_norm=0.01,
+        precision="float16",
     ).epoch()
     moved = torch.cat(
-        [(a - b).detach().flatten() for a, b in zip(model.parameters(), before.parameters(), strict=True)]
+        [
+            (a - b).detach().flatten()
+            for a, b in zip(model.parameters(), before.parameters(), strict=True)
+        ]
     )
     assert float(moved.norm()) == pytest.approx(0.01, rel=1e-3)
 
@@ -290,7 +329,10 @@ def test_an_overflow_of_the_scaled_gradients_lowers_the_scale_without_a_warning(
     model = model_of(torch.float32)
     scheduler_steps: list[bool] = []
     trainer = quiet(
-        model, pairs([8] * 4, torch.float32), lambda model, batch: 1e4 * squared(model, batch), precision="float16"
+        model,
+        pairs([8] * 4, torch.float32),
+        lambda model, batch: 1e4 * squared(model, batch),
+        precision="float16",
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -312,7 +354,9 @@ def test_a_nan_loss_under_float16_is_named_all_the_same() -> None:
 
 
 def test_a_format_that_the_device_lacks_falls_back_with_the_reason() -> None:
-    with pytest.warns(UserWarning, match="training without autocast: bfloat16 autocast does not work on meta"):
+    with pytest.warns(
+        UserWarning, match="training without autocast: bfloat16 autocast does not work on meta"
+    ):
         precision = choose_precision("bfloat16", torch.device("meta"))
     assert precision.dtype == torch.float32
     assert not precision.scaler().is_enabled()
@@ -320,7 +364,9 @@ def test_a_format_that_the_device_lacks_falls_back_with_the_reason() -> None:
 
 def test_a_format_that_autocast_switches_off_with_a_mere_warning_falls_back_too() -> None:
     unsupported: Any = "float64"
-    with pytest.warns(UserWarning, match="training without autocast: float64 autocast does not work on cpu"):
+    with pytest.warns(
+        UserWarning, match="training without autocast: float64 autocast does not work on cpu"
+    ):
         assert choose_precision(unsupported, torch.device("cpu")).dtype == torch.float32
 
 
@@ -365,7 +411,10 @@ def test_the_effective_batch_is_shown(capsys: pytest.CaptureFixture[str]) -> Non
     Trainer(model_of(), sgd(model_of()), loader, squared, accumulate=3)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "effective batch: 6 samples = 2 samples x 3 micro-batches x 1 processes; no autocast" in shown.err
+    assert (
+        "effective batch: 6 samples = 2 samples x 3 micro-batches x 1 processes; no autocast"
+        in shown.err
+    )
 
 
 def test_the_bar_counts_steps_where_tqdm_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,7 +456,9 @@ def dropout_model() -> nn.Module:
 def resumable(workers: int, generator: torch.Generator | None, precision: Any) -> Trainer[Pair]:
     model = dropout_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    loader = torch.utils.data.DataLoader(Noisy(), 2, shuffle=True, num_workers=workers, generator=generator)
+    loader = torch.utils.data.DataLoader(
+        Noisy(), 2, shuffle=True, num_workers=workers, generator=generator
+    )
     scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
     options: dict[str, Any] = {"scheduler": scheduler, "precision": precision, "accumulate": 2}
     return quiet(model, loader, optimizer=optimizer, **options)
@@ -439,7 +490,9 @@ def test_a_run_resumed_after_any_window_ends_with_the_same_bits(
     windows = iter(range(1, 100))
     straight = resumable(workers, generator(), precision)
     for _ in range(2):
-        straight.epoch(lambda step: files.append(saved(straight)) if next(windows) == stop_at else None)
+        straight.epoch(
+            lambda step: files.append(saved(straight)) if next(windows) == stop_at else None
+        )
 
     torch.manual_seed(12345)
     again = resumable(workers, generator(), precision)
@@ -447,7 +500,9 @@ def test_a_run_resumed_after_any_window_ends_with_the_same_bits(
     again.load_state_dict(torch.load(files[0]))
     while again.progress.epoch < 2:
         again.epoch()
-    assert all(torch.equal(a, b) for a, b in zip(everything(straight), everything(again), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(everything(straight), everything(again), strict=True)
+    )
     assert again.progress == straight.progress
 
 
@@ -460,4 +515,6 @@ def test_a_run_resumed_between_epochs_ends_with_the_same_bits() -> None:
     again = resumable(0, torch.Generator(), "float32")
     again.load_state_dict(torch.load(file))
     again.epoch()
-    assert all(torch.equal(a, b) for a, b in zip(everything(straight), everything(again), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(everything(straight), everything(again), strict=True)
+    )

@@ -27,7 +27,12 @@ def test_the_examples_run_in_order(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_loop_is_importable_without_the_rest() -> None:
     """Only the package itself may be loaded of gradlint, nothing that checks or traces."""
     script = (
-        "import sys, gradlint.training; print(*sorted(name for name in sys.modules if name.startswith('gradlint')))"
+        "import sys, gradlint.training; print(*sorted(name for name in sys.modules if "
+        "name.startswith('gradlint')))"
     )
-    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert {name for name in ran.stdout.split() if not name.startswith("gradlint.training")} == {"gradlint"}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert {name for name in ran.stdout.split() if not name.startswith("gradlint.training")} == {
+        "gradlint"
+    }

@@ -1,4 +1,6 @@
-"""The reference loop with other kinds of data, layers, losses and gradients: still the step of one large batch."""
+"""The reference loop with other kinds of data, layers, losses and gradients: still the step of one
+large batch.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Stream(IterableDataset[Pair]):
         return ((row[:3], row[3:]) for row in ROWS)
 
 
-def test_a_stream_without_a_length_is_trained_on_as_one_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_without_a_length_is_trained_on_as_one_large_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model, reference = model_of(), model_of()
     loader: DataLoader[Pair] = DataLoader(Stream(), batch_size=4)
     Trainer(model, sgd(model), loader, squared, accumulate=3, weight=samples).epoch()
@@ -86,14 +90,19 @@ class Words(nn.Module):
 def test_sparse_gradients_are_accumulated_and_clipped_as_dense_ones(clip_norm: float) -> None:
     generator = torch.Generator().manual_seed(1)
     batches = [
-        (torch.randint(0, 9, (size, 6), generator=generator), torch.randn(size, 1, dtype=torch.float64))
+        (
+            torch.randint(0, 9, (size, 6), generator=generator),
+            torch.randn(size, 1, dtype=torch.float64),
+        )
         for size in (3, 2, 4)
     ]
     models = [Words(sparse=True), Words(sparse=False)]
     norms: list[list[float]] = [[], []]
     for model, seen in zip(models, norms, strict=True):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        trainer = quiet(model, batches, optimizer=optimizer, accumulate=2, weight=samples, clip_norm=clip_norm)
+        trainer = quiet(
+            model, batches, optimizer=optimizer, accumulate=2, weight=samples, clip_norm=clip_norm
+        )
         trainer.epoch(lambda step, seen=seen: seen.append(step.gradient_norm))  # type: ignore[misc]
     assert models[0].table.weight.grad is not None
     assert models[0].table.weight.grad.is_sparse
@@ -175,6 +184,8 @@ def test_warnings_are_about_the_line_that_trains() -> None:
         warnings.simplefilter("always")
         trainer = quiet(model_of(), [pair(ROWS)], nothing)
         trainer.epoch()
-        quiet(model_of(), [pair(ROWS)], precision="float16")  # works on a CPU, or tells of this line
+        quiet(
+            model_of(), [pair(ROWS)], precision="float16"
+        )  # works on a CPU, or tells of this line
     assert len(caught) >= 2
     assert {warning.filename for warning in caught} == {__file__}

@@ -1,6 +1,8 @@
-"""The reference loop under DistributedDataParallel: two processes against one large batch in one process.
+"""The reference loop under DistributedDataParallel: two processes against one large batch in one
+process.
 
-Both processes run every scenario once, in a fixture, and write the parameters they ended with; the tests compare.
+Both processes run every scenario once, in a fixture, and write the parameters they ended with; the
+tests compare.
 """
 
 import copy
@@ -59,7 +61,9 @@ def without_model(model: nn.Module, batch: Pair) -> Tensor:
     return torch.tensor(0.0)
 
 
-def train(sizes: tuple[list[int], list[int]], accumulate: int, loss: Any = squared, **options: Any) -> dict[str, Any]:
+def train(
+    sizes: tuple[list[int], list[int]], accumulate: int, loss: Any = squared, **options: Any
+) -> dict[str, Any]:
     """What a rank ends with: its parameters, steps, synchronisations and warnings."""
     rank = dist.get_rank()
     model = DistributedDataParallel(Two() if options.pop("two", False) else model_of(), **options)
@@ -78,7 +82,9 @@ def train(sizes: tuple[list[int], list[int]], accumulate: int, loss: Any = squar
         "taken": [step.taken for step in steps],
         "losses": [step.loss for step in steps],
         "synchronised": synchronised[0],
-        "warnings": [str(warning.message) for warning in caught if warning.category is SkippedBatch],
+        "warnings": [
+            str(warning.message) for warning in caught if warning.category is SkippedBatch
+        ],
     }
 
 
@@ -111,7 +117,8 @@ def resumed(folder: pathlib.Path) -> dict[str, list[Tensor]]:
     for name in ("straight", "resumed"):
         model = DistributedDataParallel(model_of())
         trainer = Trainer(
-            model, sgd(model), batches_of(SIZES[rank], rank), squared, accumulate=3, show_progress=False
+            model, sgd(model), batches_of(SIZES[rank], rank), squared, accumulate=3,
+            show_progress=False
         )  # fmt: skip
         if states:
             trainer.load_state_dict(states[1])
@@ -129,16 +136,26 @@ def work(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
     patience = datetime.timedelta(seconds=60)  # a rank that waits in vain fails instead of hanging
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=RANKS, timeout=patience
+        "gloo",
+        init_method=f"file://{folder}/meeting",
+        rank=rank,
+        world_size=RANKS,
+        timeout=patience,
     )
     second = rank == 1
     results = {
         "plain": train(SIZES, 3),
         "last skipped": train(SIZES, 3, at(2, instead=zero) if second else squared),
         "tail skipped": train(SIZES, 3, at(6, instead=zero) if second else squared),
-        "unused parameters": train(SIZES, 3, at(2, instead=zero) if second else squared, find_unused_parameters=True),
+        "unused parameters": train(
+            SIZES, 3, at(2, instead=zero) if second else squared, find_unused_parameters=True
+        ),
         "some unused": train(
-            SIZES, 3, at(2, instead=zero) if second else squared, find_unused_parameters=True, two=True
+            SIZES,
+            3,
+            at(2, instead=zero) if second else squared,
+            find_unused_parameters=True,
+            two=True,
         ),
         "all skipped": train(SIZES, 3, at(0, 1, 2, instead=zero) if second else squared),
         "nan": train(SIZES, 3, squared if second else at(1, instead=lambda loss: loss * math.nan)),
@@ -159,7 +176,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return [torch.load(folder / f"{rank}.pt") for rank in range(RANKS)]
 
 
-def windows_of(sizes: tuple[list[int], list[int]], accumulate: int, left_out: dict[int, set[int]]) -> list[list[Pair]]:
+def windows_of(
+    sizes: tuple[list[int], list[int]], accumulate: int, left_out: dict[int, set[int]]
+) -> list[list[Pair]]:
     """By step, the micro-batches of both ranks, but for those left out."""
     windows: dict[int, list[Pair]] = {}
     for rank in range(RANKS):
@@ -193,14 +212,18 @@ def test_two_processes_equal_one_large_batch_of_what_was_not_skipped(
     results: list[dict[str, Any]], scenario: str, left_out: dict[int, set[int]], rank: int
 ) -> None:
     expected = trained_on(windows_of(SIZES, 3, left_out))
-    assert largest_difference(results[rank][scenario]["parameters"][: len(expected)], expected) < 1e-12
+    assert (
+        largest_difference(results[rank][scenario]["parameters"][: len(expected)], expected) < 1e-12
+    )
 
 
 def test_gradients_are_synchronised_once_a_window(results: list[dict[str, Any]]) -> None:
     assert [result["plain"]["synchronised"] for result in results] == [3, 3]
 
 
-def test_only_the_rank_that_skipped_warns_and_both_report_the_same_loss(results: list[dict[str, Any]]) -> None:
+def test_only_the_rank_that_skipped_warns_and_both_report_the_same_loss(
+    results: list[dict[str, Any]],
+) -> None:
     first, second = (result["last skipped"] for result in results)
     assert first["warnings"] == []
     assert second["warnings"] == ["epoch 0, batch 2 gave a loss without gradient: skipped"]
@@ -212,7 +235,9 @@ def test_a_nan_on_one_rank_skips_the_step_on_both(results: list[dict[str, Any]])
     assert "the loss of batch 1 is not finite" in results[0]["nan"]["warnings"][0]
 
 
-def test_tails_of_unequal_length_are_weighted_by_what_they_hold(results: list[dict[str, Any]]) -> None:
+def test_tails_of_unequal_length_are_weighted_by_what_they_hold(
+    results: list[dict[str, Any]],
+) -> None:
     expected = trained_on(windows_of((SIZES[0], SIZES[1][:5]), 4, {}))
     for result in results:
         assert largest_difference(result["unequal tails"]["parameters"], expected) < 1e-12
@@ -222,11 +247,17 @@ def test_a_rank_that_runs_out_ends_the_epoch_for_all(results: list[dict[str, Any
     expected = trained_on(windows_of((SIZES[0][:4], SIZES[1][:4]), 2, {}))
     for result in results:
         assert largest_difference(result["rank 1 ends first"]["parameters"], expected) < 1e-12
-    assert results[0]["rank 1 ends first"]["warnings"] == ["2 batches are left out: another process has none left"]
+    assert results[0]["rank 1 ends first"]["warnings"] == [
+        "2 batches are left out: another process has none left"
+    ]
 
 
-def test_a_loss_that_never_called_the_model_raises_instead_of_waiting_for_ever(results: list[dict[str, Any]]) -> None:
-    assert all("did not call the model with grad mode on" in result["without model"] for result in results)
+def test_a_loss_that_never_called_the_model_raises_instead_of_waiting_for_ever(
+    results: list[dict[str, Any]],
+) -> None:
+    assert all(
+        "did not call the model with grad mode on" in result["without model"] for result in results
+    )
 
 
 def test_each_rank_resumes_with_the_same_bits(results: list[dict[str, Any]]) -> None:

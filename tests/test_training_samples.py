@@ -13,7 +13,9 @@ from gradlint.training import InvalidSample, RetryingDataset
 
 
 class Annotated(Dataset[int]):
-    """Gives its indices, but for the invalid ones; a real one reads a file and finds no box in it."""
+    """Gives its indices, but for the invalid ones; a real one reads a file and finds no box in
+    it.
+    """
 
     def __init__(self, length: int, invalid: frozenset[int]) -> None:
         self.length = length
@@ -29,7 +31,9 @@ class Annotated(Dataset[int]):
 
 
 def batches(dataset: Dataset[int], workers: int = 0, start: str | None = None) -> list[list[int]]:
-    loader: DataLoader[int] = DataLoader(dataset, 4, num_workers=workers, multiprocessing_context=start)
+    loader: DataLoader[int] = DataLoader(
+        dataset, 4, num_workers=workers, multiprocessing_context=start
+    )
     return [batch.tolist() for batch in loader]
 
 
@@ -42,7 +46,17 @@ def test_valid_samples_are_given_as_they_are() -> None:
 def test_an_invalid_sample_is_replaced_by_a_valid_one_and_counted() -> None:
     dataset = RetryingDataset(Annotated(10, frozenset({3})))
     given = [dataset[index] for index in range(10)]
-    assert [sample for index, sample in enumerate(given) if index != 3] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert [sample for index, sample in enumerate(given) if index != 3] == [
+        0,
+        1,
+        2,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+    ]
     assert given[3] in set(range(10)) - {3}
     assert dataset.skipped == 1
 
@@ -54,7 +68,9 @@ def test_replacements_are_spread_over_the_dataset() -> None:
 
 def test_tries_are_bounded() -> None:
     dataset = RetryingDataset(Annotated(1000, frozenset(range(1000))), retries=5)
-    with pytest.raises(InvalidSample, match="sample 7 is invalid, and so are 5 tried in its place: sample"):
+    with pytest.raises(
+        InvalidSample, match="sample 7 is invalid, and so are 5 tried in its place: sample"
+    ):
         dataset[7]
     assert dataset.skipped == 6
 
@@ -92,7 +108,9 @@ def test_other_errors_are_not_swallowed() -> None:
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")  # more workers than cores
 @pytest.mark.parametrize(("workers", "start"), [(1, "fork"), (3, "fork"), (1, "spawn")])
-def test_workers_give_the_same_samples_and_their_skips_are_counted_here(workers: int, start: str) -> None:
+def test_workers_give_the_same_samples_and_their_skips_are_counted_here(
+    workers: int, start: str
+) -> None:
     invalid = frozenset(range(0, 40, 3))
     alone, shared = (RetryingDataset(Annotated(40, invalid)) for _ in range(2))
     assert batches(shared, workers, start) == batches(alone)

@@ -1,4 +1,6 @@
-"""Syntax of a Python to come costs its own place, not the script: a gap there, and what stands around is checked."""
+"""Syntax of a Python to come costs its own place, not the script: a gap there, and what stands
+around is checked.
+"""
 
 import ast
 import copy
@@ -76,7 +78,9 @@ def read_as_of_the_future(new: str, monkeypatch: pytest.MonkeyPatch) -> Analysis
         ("match [name]:\n    case [*_]:\n        pass", "MatchAny"),
     ],
 )
-def test_syntax_that_is_not_known_is_a_gap_at_its_place(new: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_syntax_that_is_not_known_is_a_gap_at_its_place(
+    new: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = read_as_of_the_future(new, monkeypatch)
     gaps = {(gap.kind, gap.detail, gap.at.line) for gap in found.gaps}
     assert [finding.code for finding in found.findings] == ["GL102"]

@@ -1,4 +1,6 @@
-"""What no path came to is said: a report's last line, `--gaps` and JSON name the training steps that were missed."""
+"""What no path came to is said: a report's last line, `--gaps` and JSON name the training steps
+that were missed.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,14 @@ def script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     return tmp_path
 
 
-def test_the_last_line_names_the_steps_that_were_not_reached(script: pathlib.Path, run: Run) -> None:
+def test_the_last_line_names_the_steps_that_were_not_reached(
+    script: pathlib.Path, run: Run
+) -> None:
     done = run("check", "--no-cache", "train.py")
-    assert done.out == "Nothing found in 1 file (1 training step); 1 training step was not reached (train.py:6).\n"
+    assert (
+        done.out == "Nothing found in 1 file (1 training step); 1 training step was not reached "
+        "(train.py:6).\n"
+    )
     assert done.code == 0
 
 
@@ -48,7 +55,10 @@ def test_a_step_of_a_notebook_is_named_by_its_cell(script: pathlib.Path, run: Ru
     }
     page = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
     (script / "page.ipynb").write_text(json.dumps(page))
-    assert "1 training step was not reached (page.ipynb:cell 1:6)" in run("check", "--no-cache", "page.ipynb").out
+    assert (
+        "1 training step was not reached (page.ipynb:cell 1:6)"
+        in run("check", "--no-cache", "page.ipynb").out
+    )
 
 
 def test_json_has_a_note_for_each(script: pathlib.Path, run: Run) -> None:
@@ -81,4 +91,6 @@ def test_a_budget_that_ends_an_analysis_is_not_silent(
     (tmp_path / "train.py").write_text(LONG)
     monkeypatch.chdir(tmp_path)
     done = run("check", "--no-cache", "train.py")
-    assert done.out == "Nothing found in 1 file; 1 training step was not reached (train.py:45002).\n"
+    assert (
+        done.out == "Nothing found in 1 file; 1 training step was not reached (train.py:45002).\n"
+    )

@@ -1,7 +1,8 @@
-"""Traced runs for tests: each in a fork of one process that has torch, so that torch is imported once.
+"""Traced runs for tests: each in a fork of one process that has torch, so that torch is imported
+once.
 
-`trace(folder, *words)` is `gradlint trace WORDS` in FOLDER. Run as a script, this file is the process that forks:
-requests on stdin and answers on stdout, one JSON object a line.
+`trace(folder, *words)` is `gradlint trace WORDS` in FOLDER. Run as a script, this file is the
+process that forks: requests on stdin and answers on stdout, one JSON object a line.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What one run left: its exit code (negative: the signal that ended it), its streams, and what it computed.
+    """What one run left: its exit code (negative: the signal that ended it), its streams, and what
+    it computed.
 
-    `digest` goes over the bytes of the parameters after each step of each optimizer; `steps` is their number.
+    `digest` goes over the bytes of the parameters after each step of each optimizer; `steps` is
+    their number.
     """
 
     code: int
@@ -47,7 +50,9 @@ class Traced:
     @property
     def codes(self) -> list[tuple[str, int]]:
         """The findings as code and line."""
-        return [(finding["code"], finding["location"]["row"]) for finding in self.report["findings"]]
+        return [
+            (finding["code"], finding["location"]["row"]) for finding in self.report["findings"]
+        ]
 
 
 def trace(folder: pathlib.Path, *words: str, seconds: int = 60) -> Traced:
@@ -74,17 +79,24 @@ def _once(folder: pathlib.Path, words: tuple[str, ...], seconds: int) -> Traced:
     server = _server()
     assert server.stdin is not None
     assert server.stdout is not None
-    server.stdin.write(json.dumps({"folder": str(folder), "words": words, "seconds": seconds}) + "\n")
+    server.stdin.write(
+        json.dumps({"folder": str(folder), "words": words, "seconds": seconds}) + "\n"
+    )
     server.stdin.flush()
     return Traced(**json.loads(server.stdout.readline()))
 
 
 @functools.cache
 def _server() -> subprocess.Popen[str]:
-    # Under a name that is no file's, so that its frames, a loop among them, are not taken for the program's.
+    # Under a name that is no file's, so that its frames, a loop among them, are not taken for the
+    # program's.
     run = f"exec(compile(open({__file__!r}).read(), '<traced>', 'exec'))"
     server = subprocess.Popen(
-        [sys.executable, "-c", run], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=buffered()
+        [sys.executable, "-c", run],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=buffered(),
     )
     atexit.register(server.communicate)  # it ends when its stdin is closed
     return server
@@ -93,7 +105,8 @@ def _server() -> subprocess.Popen[str]:
 def buffered() -> dict[str, str]:
     """The environment in which what two ranks print to one file comes in whole lines.
 
-    With PYTHONUNBUFFERED, `print` writes a line and its end apart, and another rank's line may come between.
+    With PYTHONUNBUFFERED, `print` writes a line and its end apart, and another rank's line may come
+    between.
     """
     return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
@@ -105,7 +118,9 @@ def _serve() -> None:
 
 
 def _warm_up() -> None:
-    """Import what a run imports, some of it only at the first optimizer: paid once here, not in every fork."""
+    """Import what a run imports, some of it only at the first optimizer: paid once here, not in
+    every fork.
+    """
     import pkgutil
 
     import torch
@@ -141,7 +156,9 @@ class Digest:
     def _see(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         self.steps += 1
         for held in (each for group in optimizer.param_groups for each in group["params"]):
-            parameter = getattr(held, "_local_tensor", held)  # a DTensor's own memory is not its value
+            parameter = getattr(
+                held, "_local_tensor", held
+            )  # a DTensor's own memory is not its value
             if parameter.is_cuda:
                 self._see_on_device(parameter)
                 continue
@@ -152,30 +169,42 @@ class Digest:
         import torch
 
         if not torch.cuda.is_current_stream_capturing():
-            self._hash.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            self._hash.update(
+                parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
+            )
 
     def write(self, file: str) -> None:
-        pathlib.Path(file).write_text(json.dumps({"digest": self._hash.hexdigest(), "steps": self.steps}))
+        pathlib.Path(file).write_text(
+            json.dumps({"digest": self._hash.hexdigest(), "steps": self.steps})
+        )
 
 
 def _keep_replicas() -> None:
-    """Never free a DDP model: torch 2.13 joins a thread of gloo then, which now and then waits for the GIL."""
+    """Never free a DDP model: torch 2.13 joins a thread of gloo then, which now and then waits for
+    the GIL.
+    """
     from torch.nn.modules.module import register_module_module_registration_hook
     from torch.nn.parallel import DistributedDataParallel
 
     kept = []
     register_module_module_registration_hook(
-        lambda module, _name, _child: kept.append(module) if isinstance(module, DistributedDataParallel) else None
+        lambda module, _name, _child: (
+            kept.append(module) if isinstance(module, DistributedDataParallel) else None
+        )
     )
 
 
 def _forked(folder: str, words: list[str], seconds: int) -> dict[str, Any]:
-    scratch = tempfile.mkdtemp()  # a TemporaryDirectory would be removed by the fork, when it leaves
+    scratch = (
+        tempfile.mkdtemp()
+    )  # a TemporaryDirectory would be removed by the fork, when it leaves
     files = [os.path.join(scratch, name) for name in ("out", "err", "digest")]
     child = os.fork()
     if child == 0:
         signal.alarm(seconds)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores Ctrl-C
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # a shell's background job ignores Ctrl-C
         _become(folder, words, files)
     _, status = os.waitpid(child, 0)
     out, err = (pathlib.Path(file).read_text(errors="replace") for file in files[:2])

@@ -1,8 +1,8 @@
 """What PyTorch does with a program: the judge of every claim that gradlint makes.
 
-`observe(folder)` runs a program in a fork of one process that has torch imported, and says how it ended, which of the
-optimizers' parameters were trained, and where they ended. Run as a script, this file is that process: requests on
-stdin and records on stdout, one JSON object a line.
+`observe(folder)` runs a program in a fork of one process that has torch imported, and says how it
+ended, which of the optimizers' parameters were trained, and where they ended. Run as a script, this
+file is that process: requests on stdin and records on stdout, one JSON object a line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from typing import Any
 class Record:
     """What happened in one run."""
 
-    exception: str = ""  # "RuntimeError: element 0 of tensors ...", or "" where the program came to its end
+    exception: str = (
+        ""  # "RuntimeError: element 0 of tensors ...", or "" where the program came to its end
+    )
     steps: int = 0
     parameters: int = 0  # how many the optimizers hold
     untrained: int = 0  # of these, how many never had a gradient other than zero at a step
@@ -55,7 +57,8 @@ TRIES = 3  # of a program whose ranks lost each other
 def observe(folder: pathlib.Path, entry: str = "train.py", seconds: int = 60) -> Record:
     """Run FOLDER/ENTRY in its own folder, without arguments, for at most `seconds`.
 
-    Ranks that talk over gloo lose their connection now and then on a machine that is busy: they are run again.
+    Ranks that talk over gloo lose their connection now and then on a machine that is busy: they are
+    run again.
     """
     for _ in range(TRIES - 1):
         record = _observe(folder, entry, seconds)
@@ -73,7 +76,9 @@ def _observe(folder: pathlib.Path, entry: str, seconds: int) -> Record:
     server = _server()
     assert server.stdin is not None
     assert server.stdout is not None
-    server.stdin.write(json.dumps({"folder": str(folder.resolve()), "entry": entry, "seconds": seconds}) + "\n")
+    server.stdin.write(
+        json.dumps({"folder": str(folder.resolve()), "entry": entry, "seconds": seconds}) + "\n"
+    )
     server.stdin.flush()
     return Record(**json.loads(server.stdout.readline()))
 
@@ -81,7 +86,9 @@ def _observe(folder: pathlib.Path, entry: str, seconds: int) -> Record:
 @functools.cache
 def _server() -> subprocess.Popen[str]:
     """The process that forks; it ends when its stdin is closed, at the end of this one."""
-    server = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     atexit.register(server.communicate)
     return server
 
@@ -100,7 +107,9 @@ class Watch:
         self.keep_replicas()
 
     def keep_replicas(self) -> None:
-        """Never free a DDP model: torch 2.13 joins a thread of gloo then, which now and then waits for the GIL."""
+        """Never free a DDP model: torch 2.13 joins a thread of gloo then, which now and then waits
+        for the GIL.
+        """
         from torch.nn.parallel import DistributedDataParallel
 
         create = DistributedDataParallel.__init__
@@ -155,7 +164,9 @@ def _parameters(optimizer: Any) -> list[Any]:
 def _live_tensors() -> int:
     import torch
 
-    return sum(1 for found in gc.get_objects() if type(found) is torch.Tensor and found.grad_fn is not None)
+    return sum(
+        1 for found in gc.get_objects() if type(found) is torch.Tensor and found.grad_fn is not None
+    )
 
 
 def _run(script: str) -> Record:
@@ -178,7 +189,9 @@ def _run(script: str) -> Record:
 
 
 def _forked(run: Callable[[], Record], folder: str, seconds: int) -> Record:
-    """What `run` gives in a forked child that works in `folder`, silent and killed after `seconds`."""
+    """What `run` gives in a forked child that works in `folder`, silent and killed after
+    `seconds`.
+    """
     with tempfile.TemporaryFile() as answer:
         child = os.fork()
         if child == 0:
@@ -198,12 +211,18 @@ def _forked(run: Callable[[], Record], folder: str, seconds: int) -> Record:
             os.killpg(child, signal.SIGKILL)  # what it started and left behind
         answer.seek(0)
         text = answer.read()
-    ended = f"signal {os.WTERMSIG(status)} (limit {seconds} s)" if os.WIFSIGNALED(status) else "no record"
+    ended = (
+        f"signal {os.WTERMSIG(status)} (limit {seconds} s)"
+        if os.WIFSIGNALED(status)
+        else "no record"
+    )
     return Record(**json.loads(text)) if text else Record(exception=ended)
 
 
 def _warm_up() -> None:
-    """Import what the first optimizer would: nearly a second, paid here once instead of in every child."""
+    """Import what the first optimizer would: nearly a second, paid here once instead of in every
+    child.
+    """
     import torch
     import torch.distributions
     import torch.utils.checkpoint

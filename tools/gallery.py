@@ -1,4 +1,6 @@
-"""A hook of mkdocs: the gallery, made at each build from programs that the tests run, before and after their repair."""
+"""A hook of mkdocs: the gallery, made at each build from programs that the tests run, before and
+after their repair.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,15 @@ from gradlint.rule import rules
 CASES = pathlib.Path(__file__).parents[1] / "fixtures" / "mission"
 PAGE = "gallery.md"
 _MARK = re.compile(r"  # (?:expect|ok|miss|noise): .*")
-_SAID = re.compile(r"(?P<file>\S+?):(?P<line>\d+):\d+-\S+ (?P<code>[A-Z]+\d+) (?P<severity>\w+): (?P<message>.*)")
+_SAID = re.compile(
+    r"(?P<file>\S+?):(?P<line>\d+):\d+-\S+ (?P<code>[A-Z]+\d+) (?P<severity>\w+): (?P<message>.*)"
+)
 _TOP = """\
 # Gallery
 
-Bugs as they stand in real training code, rebuilt as small programs: what happens, what gradlint says without running
-them, and the repair. The tests run every one of them with torch, before and after.
+Bugs as they stand in real training code, rebuilt as small programs: what happens, what gradlint
+says without running them, and the repair. The tests run every one of them with torch, before and
+after.
 """
 
 
@@ -33,7 +38,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def page() -> str:
     """The gallery, one section a program."""
-    return "\n".join([_TOP, *(line for case in sorted(CASES.iterdir()) for line in _section(case))]) + "\n"
+    return (
+        "\n".join([_TOP, *(line for case in sorted(CASES.iterdir()) for line in _section(case))])
+        + "\n"
+    )
 
 
 def _section(case: pathlib.Path) -> Iterator[str]:
@@ -56,7 +64,8 @@ def _section(case: pathlib.Path) -> Iterator[str]:
         old, new = _plain(file), _plain(case / "after" / file.name)
         context = max(len(old), len(new)) if old != new else 0
         yield from (
-            line.rstrip("\n") for line in difflib.unified_diff(old, new, file.name, file.name, "", "", context, "")
+            line.rstrip("\n")
+            for line in difflib.unified_diff(old, new, file.name, file.name, "", "", context, "")
         )
     yield "```\n"
 

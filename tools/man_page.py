@@ -28,8 +28,10 @@ def page() -> str:
         ".SH SYNOPSIS",
         ".B gradlint\n.I COMMAND\n[\\fIOPTION\\fR]...",
         ".SH DESCRIPTION",
-        _text("gradlint reads PyTorch training code, follows what autograd would record, and reports where the loss "
-              "loses its parameters. It does so without running the program, and without torch installed."),
+        _text("gradlint reads PyTorch training code, follows what autograd would record, and "
+            "reports where the loss "
+              "loses its parameters. It does so without running the program, and without "
+                  "torch installed."),
         *(line for command in gradlint.commands.values() for line in _command(command)),
         ".SH EXIT STATUS",
         *(f".TP\n.B {code}\n{_text(meaning)}" for code, meaning in EXITS.items()),
@@ -59,7 +61,9 @@ def _value(parameter: click.Parameter) -> str:
     """What stands for the value of an option or argument."""
     if isinstance(parameter.type, click.Choice):
         return "|".join(parameter.type.choices)
-    return parameter.metavar or ("N" if isinstance(parameter.type, click.types.IntParamType) else "FILE")
+    return parameter.metavar or (
+        "N" if isinstance(parameter.type, click.types.IntParamType) else "FILE"
+    )
 
 
 def _text(text: str) -> str:

@@ -1,8 +1,9 @@
-"""What one call of a torch operation does to autograd, seen by looking into the graph that the call leaves behind.
+"""What one call of a torch operation does to autograd, seen by looking into the graph that the call
+leaves behind.
 
-An observation names the tensors of the call by position: 0 is the first tensor argument, 1 the second, and `result.0`
-the first output. It is taken once for every choice of which arguments require grad, since torch saves a tensor only
-where the gradient that needs it is asked for.
+An observation names the tensors of the call by position: 0 is the first tensor argument, 1 the
+second, and `result.0` the first output. It is taken once for every choice of which arguments
+require grad, since torch saves a tensor only where the gradient that needs it is asked for.
 """
 
 from __future__ import annotations
@@ -29,10 +30,16 @@ class Call:
     in_place: bool = False
 
     def tensors(self) -> list[torch.Tensor]:
-        return [leaf for leaf in _pytree.tree_leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)]
+        return [
+            leaf
+            for leaf in _pytree.tree_leaves((self.args, self.kwargs))
+            if isinstance(leaf, torch.Tensor)
+        ]
 
     def run(self, requiring: Collection[int]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        """Fresh copies of the tensor arguments, those in `requiring` with grad, and the tensors that come out."""
+        """Fresh copies of the tensor arguments, those in `requiring` with grad, and the tensors
+        that come out.
+        """
         leaves, spec = _pytree.tree_flatten((self.args, self.kwargs))
         fresh: list[torch.Tensor] = []
         for at, leaf in enumerate(leaves):
@@ -59,7 +66,9 @@ class Facts:
     """The facts of one call, over all choices."""
 
     observations: tuple[Observation, ...]
-    outputs: tuple[bool, ...]  # which outputs carry gradient when every argument that can requires grad
+    outputs: tuple[
+        bool, ...
+    ]  # which outputs carry gradient when every argument that can requires grad
     shares: bool  # the first output shares the storage of the first argument
     dtypes: tuple[torch.dtype, ...]
     zero: bool
@@ -67,8 +76,14 @@ class Facts:
     floating: tuple[bool, ...]  # which arguments can require grad
 
     def saves(self) -> dict[Slot, frozenset[int]]:
-        """What is saved, each with the arguments any one of which has to require grad; all of them: unconditionally."""
-        alone = {next(iter(o.requiring)): o for o in self.observations if len(o.requiring) == 1 and any(o.recorded)}
+        """What is saved, each with the arguments any one of which has to require grad; all of them:
+        unconditionally.
+        """
+        alone = {
+            next(iter(o.requiring)): o
+            for o in self.observations
+            if len(o.requiring) == 1 and any(o.recorded)
+        }
         slots = {slot for o in self.observations for slot in o.saved}
         return {slot: frozenset(at for at, o in alone.items() if slot in o.saved) for slot in slots}
 
@@ -106,9 +121,11 @@ def _storages(tensors: list[torch.Tensor]) -> list[int]:
 
 
 def _is_among(tensor: torch.Tensor, kept: list[torch.Tensor]) -> bool:
-    """Whether autograd would notice a write into `tensor`: a kept one has its storage and its version counter.
+    """Whether autograd would notice a write into `tensor`: a kept one has its storage and its
+    version counter.
 
-    Some operations reshape their input with `_unsafe_view`, which shares the first and not the second.
+    Some operations reshape their input with `_unsafe_view`, which shares the first and not the
+    second.
     """
     same = [other for other in kept if tensor.numel() and _storage(other) == _storage(tensor)]
     versions = [other._version for other in same]
@@ -116,7 +133,9 @@ def _is_among(tensor: torch.Tensor, kept: list[torch.Tensor]) -> bool:
     return versions != [other._version for other in same]
 
 
-def _observe(call: Call, requiring: frozenset[int]) -> tuple[Observation, list[torch.Tensor], list[torch.Tensor]]:
+def _observe(
+    call: Call, requiring: frozenset[int]
+) -> tuple[Observation, list[torch.Tensor], list[torch.Tensor]]:
     arguments, outputs = call.run(requiring)
     kept = [tensor for node in nodes(outputs) for tensor in saved_tensors(node) if tensor.numel()]
     saved: set[Slot] = {at for at, argument in enumerate(arguments) if _is_among(argument, kept)}
@@ -139,7 +158,9 @@ def _accepts(call: Call, at: int) -> bool:
     try:
         call.run({at})
     except RuntimeError as error:
-        if "not differentiable with respect to" in str(error) or "does not support automatic" in str(error):
+        if "not differentiable with respect to" in str(
+            error
+        ) or "does not support automatic" in str(error):
             return False
         raise
     return True
@@ -150,14 +171,18 @@ def _is_floating(tensor: torch.Tensor) -> bool:
 
 
 def _gradient(arguments: list[torch.Tensor], outputs: list[torch.Tensor]) -> tuple[bool, bool]:
-    """Whether the gradient is zero in every argument, and whether torch has none; by a random cotangent."""
+    """Whether the gradient is zero in every argument, and whether torch has none; by a random
+    cotangent.
+    """
     recorded = [output for output in outputs if output.requires_grad and output.numel()]
     asked = [argument for argument in arguments if argument.requires_grad]
     if not recorded or not asked:
         return False, False
     cotangents = [torch.randn_like(output) for output in recorded]
     try:
-        found: Sequence[torch.Tensor | None] = torch.autograd.grad(recorded, asked, cotangents, allow_unused=True)
+        found: Sequence[torch.Tensor | None] = torch.autograd.grad(
+            recorded, asked, cotangents, allow_unused=True
+        )
     except (NotImplementedError, RuntimeError) as error:
         return False, "not implemented" in str(error)
     return not any(gradient.count_nonzero() for gradient in found if gradient is not None), False
@@ -170,7 +195,12 @@ def measure(call: Call) -> Facts:
     torch.manual_seed(0)
     full, arguments, outputs = _observe(call, frozenset(candidates))
     storages = _storages(arguments)
-    shares = bool(outputs) and bool(storages) and storages[0] != 0 and _storages(outputs)[0] == storages[0]
+    shares = (
+        bool(outputs)
+        and bool(storages)
+        and storages[0] != 0
+        and _storages(outputs)[0] == storages[0]
+    )
     zero, missing = _gradient(*call.run(frozenset(candidates)))
     observations = [full]
     if any(full.recorded) and len(candidates) <= 6:

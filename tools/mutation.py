@@ -1,11 +1,12 @@
-"""How many small mistakes planted in the rules and in the model of operations their fast tests notice.
+"""How many small mistakes planted in the rules and in the model of operations their fast tests
+notice.
 
     PYTHONPATH=tests python tools/mutation.py 300 --seed 0 rules/gradlint_rules gradlint/library
 
-Places are drawn at random, and at each one of the mistakes that cosmic-ray knows there (it has to be installed, as has
-coverage). A mistake is planted in a fork of this process, into the functions that are loaded: what a module does while
-it is imported is not mutated. It is noticed where one of those of TESTS fails that run through its line; they are run
-alone, the shortest first.
+Places are drawn at random, and at each one of the mistakes that cosmic-ray knows there (it has to
+be installed, as has coverage). A mistake is planted in a fork of this process, into the functions
+that are loaded: what a module does while it is imported is not mutated. It is noticed where one of
+those of TESTS fails that run through its line; they are run alone, the shortest first.
 """
 
 from __future__ import annotations
@@ -41,17 +42,25 @@ from gradlint import library
 from gradlint.rule import rules
 
 TESTS = (
-    "test_fixtures", "test_rules_examples", "test_rules_tapes", "test_rules_devices", "test_rules_shapes",
-    "test_rules_random_tapes", "test_fix_rules", "test_fix_layouts", "test_fix_pins", "test_fix_runs",
-    "test_library_python", "test_library_names", "test_library_lightning", "test_library_torch", "test_python_programs",
-    "test_torch_programs", "test_rules_words", "test_rules_numbers", "test_library_steps", "test_fix_spellings",
-    "test_library_loaders", "test_rules_returns", "test_rules_gathered", "test_rules_freed", "test_rules_obstacles",
-    "test_same_questions", "test_rules_holdings", "test_library_unseen", "test_programs_of_files", "test_rules_scaler",
-    "test_rules_windows", "test_library_data", "test_library_cycles", "test_rules_steps", "test_rules_writes",
+    "test_fixtures", "test_rules_examples", "test_rules_tapes", "test_rules_devices",
+    "test_rules_shapes",
+    "test_rules_random_tapes", "test_fix_rules", "test_fix_layouts", "test_fix_pins",
+    "test_fix_runs",
+    "test_library_python", "test_library_names", "test_library_lightning", "test_library_torch",
+    "test_python_programs",
+    "test_torch_programs", "test_rules_words", "test_rules_numbers", "test_library_steps",
+    "test_fix_spellings",
+    "test_library_loaders", "test_rules_returns", "test_rules_gathered", "test_rules_freed",
+    "test_rules_obstacles",
+    "test_same_questions", "test_rules_holdings", "test_library_unseen", "test_programs_of_files",
+    "test_rules_scaler",
+    "test_rules_windows", "test_library_data", "test_library_cycles", "test_rules_steps",
+    "test_rules_writes",
     "test_rules_frozen",
 )  # fmt: skip
 OF_TORCH_ALONE = "pytorch or torch_shows"
-PATIENCE = 5  # times as long as without a mistake, and SECONDS: a program that has become endless is noticed
+# times as long as without a mistake, and SECONDS: a program that has become endless is noticed
+PATIENCE = 5
 SECONDS = 60
 NEAR = 12  # lines, from one that is run back to the beginning of its statement
 Place = tuple[str, int]  # a file and a line
@@ -61,7 +70,9 @@ Place = tuple[str, int]  # a file and a line
 
 
 def forked(work: Callable[[], object], seconds: float) -> Any:
-    """What a function gives in a silent fork of this process, or None where that dies or takes too long."""
+    """What a function gives in a silent fork of this process, or None where that dies or takes too
+    long.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -82,7 +93,9 @@ def forked(work: Callable[[], object], seconds: float) -> Any:
 
 @dataclass
 class Measured:
-    """For each line, the numbers of the tests that run through it; how long each takes; those that fail."""
+    """For each line, the numbers of the tests that run through it; how long each takes; those that
+    fail.
+    """
 
     through: dict[Place, list[int]]
     seconds: list[float]
@@ -129,7 +142,9 @@ class Mistake:
     text: str
 
     def __str__(self) -> str:
-        changed = difflib.unified_diff(self.original.splitlines(), self.text.splitlines(), n=0, lineterm="")
+        changed = difflib.unified_diff(
+            self.original.splitlines(), self.text.splitlines(), n=0, lineterm=""
+        )
         lines = [line for line in changed if line[0] in "+-" and line[:3] not in ("+++", "---")]
         return "\n".join([f"{self.path}:{self.line}", *lines])
 
@@ -184,7 +199,9 @@ def replacements(mistake: Mistake) -> list[tuple[types.FunctionType, types.CodeT
     codes = list(_codes(compile(mistake.original, name, "exec", dont_inherit=True)))
     if len(made) != len(codes):
         return []
-    changed = {_key(old): new for old, new in zip(codes, made, strict=True) if _acts(old) != _acts(new)}
+    changed = {
+        _key(old): new for old, new in zip(codes, made, strict=True) if _acts(old) != _acts(new)
+    }
     functions = [each for each in gc.get_objects() if type(each) is types.FunctionType]
     return [
         (function, changed[_key(function.__code__)])
@@ -206,7 +223,9 @@ def _key(code: types.CodeType) -> object:
 
 def _acts(code: types.CodeType) -> object:
     """What a function does, wherever it stands."""
-    constants = tuple(_acts(each) if isinstance(each, types.CodeType) else repr(each) for each in code.co_consts)
+    constants = tuple(
+        _acts(each) if isinstance(each, types.CodeType) else repr(each) for each in code.co_consts
+    )
     return code.co_code, constants, code.co_names, code.co_varnames, code.co_exceptiontable
 
 
@@ -226,18 +245,28 @@ class Planting:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         tests = session.items
-        known = forked(partial(measured, tests, [str(path.resolve()) for path in self.files]), 3_600)
+        known = forked(
+            partial(measured, tests, [str(path.resolve()) for path in self.files]), 3_600
+        )
         if not known or known.failed:
             sys.exit(f"fails without a mistake: {known and known.failed}")
         noticed: Counter[bool] = Counter()
         for mistake in itertools.islice(mistakes(self.files, self.seed), self.count):
             numbers = through(mistake, known)
             limit = SECONDS + PATIENCE * sum(known.seconds[number] for number in numbers)
-            is_seen = forked(partial(is_noticed, mistake, [tests[number] for number in numbers]), limit) is not False
+            is_seen = (
+                forked(partial(is_noticed, mistake, [tests[number] for number in numbers]), limit)
+                is not False
+            )
             noticed[is_seen] += 1
             if not is_seen:
                 print(f"{mistake}\n  {len(numbers)} tests run through it\n", flush=True)
-            print(f"noticed {noticed[True]}, not noticed {noticed[False]}", end="\r", file=sys.stderr, flush=True)
+            print(
+                f"noticed {noticed[True]}, not noticed {noticed[False]}",
+                end="\r",
+                file=sys.stderr,
+                flush=True,
+            )
         print(f"noticed {noticed[True]}, not noticed {noticed[False]}")
         return True
 
@@ -251,7 +280,9 @@ def through(mistake: Mistake, known: Measured) -> list[int]:
 
 def main() -> None:
     """Prints what no test notices, and how many mistakes are noticed."""
-    reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    reader = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     reader.add_argument("count", type=int)
     reader.add_argument("folders", nargs="+", type=pathlib.Path)
     reader.add_argument("--seed", type=int, default=0)
@@ -262,7 +293,16 @@ def main() -> None:
     files = [str(pathlib.Path(truth.__file__).with_name(f"{name}.py")) for name in TESTS]
     with tempfile.TemporaryDirectory() as folder:
         truth.observe(pathlib.Path(folder))  # its process serves every fork
-        options = ["-s", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", f"--basetemp={folder}"]
+        options = [
+            "-s",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "--assert=plain",
+            f"--basetemp={folder}",
+        ]
         planting = Planting(given.folders, given.count, given.seed)
         pytest.main([*options, "-k", f"not ({OF_TORCH_ALONE})", *files], plugins=[planting])
 

@@ -1,7 +1,7 @@
 """Draws the pictures of the documentation: `python tools/pictures.py`.
 
-The report is what gradlint says of `docs/examples/first`, as SVG; the page of a traced run of it, which takes torch and
-a Chromium, is a PNG.
+The report is what gradlint says of `docs/examples/first`, as SVG; the page of a traced run of it,
+which takes torch and a Chromium, is a PNG.
 """
 
 from __future__ import annotations
@@ -63,15 +63,19 @@ def _spans(cells: list[Cell]) -> str:
 
 def picture(said: str) -> str:
     """What a terminal shows, as SVG."""
-    lines = [line for text in said.rstrip("\n").split("\n") for line in _wrapped(list(_cells(text)))]
+    lines = [
+        line for text in said.rstrip("\n").split("\n") for line in _wrapped(list(_cells(text)))
+    ]
     width, height = round(WIDTH * ADVANCE) + 2 * MARGIN, len(lines) * HEIGHT + 2 * MARGIN
     texts = [
-        f'<text x="{MARGIN}" y="{MARGIN + HEIGHT * number - 5}" xml:space="preserve">{_spans(line)}</text>'
+        f'<text x="{MARGIN}" y="{MARGIN + HEIGHT * number - 5}" '
+        f'xml:space="preserve">{_spans(line)}</text>'
         for number, line in enumerate(lines, 1)
         if line
     ]
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}">',
         f'<rect width="100%" height="100%" rx="8" fill="{PAPER}"/>',
         f'<g font-family="{FONT}" font-size="14" fill="{INK}">',
         *texts,
@@ -84,7 +88,9 @@ def report() -> str:
     """What gradlint says of the example in a terminal, behind the command."""
     environment = {**os.environ, "FORCE_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "gradlint", *COMMAND]
-    ran = subprocess.run(command, cwd=EXAMPLE, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, cwd=EXAMPLE, env=environment, capture_output=True, text=True, check=False
+    )
     return shown(ran.stdout)
 
 
@@ -101,7 +107,11 @@ def _photograph(browser: str, target: pathlib.Path) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         subprocess.run(command, cwd=EXAMPLE, env=environment, capture_output=True, check=False)
         options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1280,1900"]
-        subprocess.run([browser, *options, f"--screenshot={target}", page.as_uri()], check=True, capture_output=True)
+        subprocess.run(
+            [browser, *options, f"--screenshot={target}", page.as_uri()],
+            check=True,
+            capture_output=True,
+        )
 
 
 if __name__ == "__main__":

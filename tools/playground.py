@@ -1,7 +1,8 @@
-"""A hook of mkdocs: what the playground loads, made at each build: gradlint itself, the examples, where Python is.
+"""A hook of mkdocs: what the playground loads, made at each build: gradlint itself, the examples,
+where Python is.
 
-Python comes from Pyodide's own address, and from this site where `npm ci` was run in `tools/browser`; then there is no
-libcst, without which fixes are not shown.
+Python comes from Pyodide's own address, and from this site where `npm ci` was run in
+`tools/browser`; then there is no libcst, without which fixes are not shown.
 """
 
 from __future__ import annotations
@@ -22,9 +23,17 @@ from gradlint.rule import Rule, rules
 
 FOLDER = "playground"
 BROWSER = pathlib.Path(__file__).parent / "browser"
-VERSION = json.loads((BROWSER / "package.json").read_text(encoding="utf-8"))["dependencies"]["pyodide"]
+VERSION = json.loads((BROWSER / "package.json").read_text(encoding="utf-8"))["dependencies"][
+    "pyodide"
+]
 ELSEWHERE = f"https://cdn.jsdelivr.net/pyodide/v{VERSION}/full/"
-PARTS = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+PARTS = (
+    "pyodide.mjs",
+    "pyodide.asm.mjs",
+    "pyodide.asm.wasm",
+    "python_stdlib.zip",
+    "pyodide-lock.json",
+)
 _EXAMPLE = re.compile(r"^## Example\n.*?^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARK = "  # expect: "
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # of every file, so that the archive of one text is one file
@@ -35,8 +44,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     here = BROWSER / "node_modules" / "pyodide"
     local = [(name, here / name) for name in PARTS if here.is_dir()]
     address = json.dumps({"pyodide": "pyodide/" if local else ELSEWHERE})
-    listed = json.dumps([{"code": rule.code, "name": rule.name, "program": text} for rule, text in examples()])
-    made: dict[str, str | bytes] = {"config.json": address, "examples.json": listed, "gradlint.zip": archive()}
+    listed = json.dumps(
+        [{"code": rule.code, "name": rule.name, "program": text} for rule, text in examples()]
+    )
+    made: dict[str, str | bytes] = {
+        "config.json": address,
+        "examples.json": listed,
+        "gradlint.zip": archive(),
+    }
     for name, content in made.items():
         files.append(File.generated(config, f"{FOLDER}/{name}", content=content))
     for name, path in local:
@@ -61,5 +76,7 @@ def archive() -> bytes:
             for file in sorted(root.rglob("*")):
                 if file.is_file() and "__pycache__" not in file.parts:
                     name = file.relative_to(root.parent).as_posix()
-                    held.writestr(zipfile.ZipInfo(name, _LONG_AGO), file.read_bytes(), zipfile.ZIP_DEFLATED)
+                    held.writestr(
+                        zipfile.ZipInfo(name, _LONG_AGO), file.read_bytes(), zipfile.ZIP_DEFLATED
+                    )
     return written.getvalue()

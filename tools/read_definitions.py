@@ -1,4 +1,6 @@
-"""What `derivatives.yaml` inside the torch wheel says of an operation, as torch's own generator reads it."""
+"""What `derivatives.yaml` inside the torch wheel says of an operation, as torch's own generator
+reads it.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,14 @@ ZERO = ("zeros_like(grad)", "at::zeros", "self_info.zeros()", "self.zeros_like()
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One overload with an entry in `derivatives.yaml`; a tensor named `self` there is `input` here."""
+    """One overload with an entry in `derivatives.yaml`; a tensor named `self` there is `input`
+    here.
+    """
 
     name: str
-    saves: tuple[tuple[str, tuple[str, ...]], ...]  # what is kept, and for the gradient of which arguments
+    saves: tuple[
+        tuple[str, tuple[str, ...]], ...
+    ]  # what is kept, and for the gradient of which arguments
     zero: bool
     view: bool
     arguments: tuple[str, ...]
@@ -46,7 +52,9 @@ def _saves(info: Any) -> dict[str, set[str]]:
     kept: dict[str, set[str]] = defaultdict(set)
     for derivative in info.derivatives:
         for attribute in derivative.saved_inputs:
-            if "Tensor" in str(attribute.nctype.type) and attribute.expr == str(attribute.nctype.name):
+            if "Tensor" in str(attribute.nctype.type) and attribute.expr == str(
+                attribute.nctype.name
+            ):
                 kept[_renamed(attribute.expr)].update(map(_renamed, derivative.var_names))
         for attribute in derivative.saved_outputs:
             kept[results.get(attribute.expr, attribute.expr)].update(())
@@ -56,7 +64,9 @@ def _saves(info: Any) -> dict[str, set[str]]:
 def _definition(info: Any) -> Definition:
     schema = info.func.func
     able = {_renamed(name) for derivative in info.derivatives for name in derivative.var_names}
-    kept = {what: () if when >= able else tuple(sorted(when)) for what, when in _saves(info).items()}
+    kept = {
+        what: () if when >= able else tuple(sorted(when)) for what, when in _saves(info).items()
+    }
     return Definition(
         str(schema.name.name.base),
         tuple(sorted(kept.items())),
@@ -93,4 +103,8 @@ def _differentiable(infos: Any) -> Iterator[Any]:
 def _spelled(name: str, module: str | None) -> str:
     """`linalg_inv` is `linalg.inv` to users."""
     prefix = f"{module}_"
-    return name.replace(prefix, f"{module}.", 1) if module and module != "nn" and name.startswith(prefix) else name
+    return (
+        name.replace(prefix, f"{module}.", 1)
+        if module and module != "nn" and name.startswith(prefix)
+        else name
+    )

@@ -1,8 +1,10 @@
-"""Builds what is published and tries it: `python tools/release.py` (`--tag v0.1.0` holds it against a tag, too).
+"""Builds what is published and tries it: `python tools/release.py` (`--tag v0.1.0` holds it against
+a tag, too).
 
-The wheel is built from the source distribution, as PyPI's users get it. Both are checked by twine, and the wheel is
-installed in a fresh environment, where the command has to find what the README says it finds. Needs `build` and
-`twine`. Nothing is published here: the workflow `release.yml` does that with the files that this leaves in `dist/`.
+The wheel is built from the source distribution, as PyPI's users get it. Both are checked by twine,
+and the wheel is installed in a fresh environment, where the command has to find what the README
+says it finds. Needs `build` and `twine`. Nothing is published here: the workflow `release.yml` does
+that with the files that this leaves in `dist/`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).parents[1]
 DIST = ROOT / "dist"
-_EXAMPLE = re.compile(r"<!-- example: (\S+) -->\n```python\n(.*?)```\n.*?\$ gradlint check \1\n(.*?)```", re.DOTALL)
+_EXAMPLE = re.compile(
+    r"<!-- example: (\S+) -->\n```python\n(.*?)```\n.*?\$ gradlint check \1\n(.*?)```", re.DOTALL
+)
 _VERSION = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
 
 
@@ -44,7 +48,9 @@ def version() -> str:
 
 
 def faults(tag: str | None) -> Iterator[str]:
-    """What keeps a tag from being released: another version, or one that the changelog does not tell of."""
+    """What keeps a tag from being released: another version, or one that the changelog does not
+    tell of.
+    """
     if tag is None:
         return
     if tag != f"v{version()}":
@@ -83,7 +89,9 @@ def example() -> tuple[str, str, str]:
 
 
 def _expect(command: list[str], folder: pathlib.Path, code: int, said: str) -> None:
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False)
+    ran = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False
+    )
     if (ran.returncode, ran.stdout) != (code, said):
         told = f"{' '.join(command)}: exit code {ran.returncode}\n{ran.stdout}{ran.stderr}"
         sys.exit(f"{told}\ninstead of {code}\n{said}")

@@ -1,4 +1,6 @@
-"""A hook of mkdocs: the pages of the rules and their list, made from the rules at each build, and the schemas."""
+"""A hook of mkdocs: the pages of the rules and their list, made from the rules at each build, and
+the schemas.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ SCHEMAS = pathlib.Path(gradlint.__file__).parent / "schemas"
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Puts the rules into the navigation, behind the first page."""
     assert config.nav is not None, "mkdocs.yml has a navigation"
-    families = [{FAMILIES[family]: [_path(rule) for rule in held]} for family, held in _by_family().items()]
+    families = [
+        {FAMILIES[family]: [_path(rule) for rule in held]} for family, held in _by_family().items()
+    ]
     config.nav.insert(1, {"Rules": [INDEX, *families]})
     return config
 
@@ -41,12 +45,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, _path(rule), content=with_trial(rule)))
     files.append(File.generated(config, INDEX, content=index()))
     for schema in sorted(SCHEMAS.glob("*.json")):
-        files.append(File.generated(config, f"schemas/{schema.name}", content=schema.read_text(encoding="utf-8")))
+        files.append(
+            File.generated(
+                config, f"schemas/{schema.name}", content=schema.read_text(encoding="utf-8")
+            )
+        )
     return files
 
 
 def with_trial(rule: Rule) -> str:
-    """The page of a rule, with a link behind its first bad program that opens that in the playground."""
+    """The page of a rule, with a link behind its first bad program that opens that in the
+    playground.
+    """
     before, heading, after = rule.page.partition("\n## Example\n")
     program, end, rest = after.partition("\n```\n")
     if not end or "```python" not in program:
@@ -57,9 +67,19 @@ def with_trial(rule: Rule) -> str:
 
 def index() -> str:
     """The list of all rules, as a page."""
-    lines = ["# Rules", "", f"{len(_ours())} rules. `gradlint rule CODE` prints the page of one.", ""]
+    lines = [
+        "# Rules",
+        "",
+        f"{len(_ours())} rules. `gradlint rule CODE` prints the page of one.",
+        "",
+    ]
     for family, held in _by_family().items():
-        lines += [f"## {FAMILIES[family]}", "", "| code | name | severity | fix | |", "| --- | --- | --- | --- | --- |"]
+        lines += [
+            f"## {FAMILIES[family]}",
+            "",
+            "| code | name | severity | fix | |",
+            "| --- | --- | --- | --- | --- |",
+        ]
         lines += [_row(rule) for rule in held] + [""]
     return "\n".join(lines)
 
@@ -67,12 +87,17 @@ def index() -> str:
 def _row(rule: Rule) -> str:
     link = f"[{rule.name}]({rule.name}.md)"
     summary = rule.summary.replace("|", "\\|")
-    return f"| {rule.code} | {link} | {rule.severity.label} | {'yes' if rule.fix else ''} | {summary} |"
+    return (
+        f"| {rule.code} | {link} | {rule.severity.label} | {'yes' if rule.fix else ''} | "
+        f"{summary} |"
+    )
 
 
 def _ours() -> Mapping[str, Rule]:
     """The rules of gradlint itself, without those of plugins that happen to be installed."""
-    return {code: rule for code, rule in rules().items() if rule.source.startswith("gradlint_rules.")}
+    return {
+        code: rule for code, rule in rules().items() if rule.source.startswith("gradlint_rules.")
+    }
 
 
 def _by_family() -> Mapping[str, list[Rule]]:

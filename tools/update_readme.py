@@ -1,4 +1,6 @@
-"""Writes what gradlint says into the examples of the README and of the first page: `python tools/update_readme.py`."""
+"""Writes what gradlint says into the examples of the README and of the first page:
+`python tools/update_readme.py`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = ("README.md", "docs/index.md")
 EXAMPLE = re.compile(
-    r"(<!-- example: (\S+) -->\n```python\n(.*?)```\n.*?```console\n\$ gradlint check \2\n)(.*?)(?=```)", re.DOTALL
+    r"(<!-- example: (\S+) -->\n```python\n(.*?)```\n.*?```console\n\$ gradlint check "
+    r"\2\n)(.*?)(?=```)",
+    re.DOTALL,
 )
 
 
@@ -27,4 +31,6 @@ def _with_report(example: re.Match[str]) -> str:
 if __name__ == "__main__":
     for name in PAGES:
         page = ROOT / name
-        page.write_text(EXAMPLE.sub(_with_report, page.read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(
+            EXAMPLE.sub(_with_report, page.read_text(encoding="utf-8")), encoding="utf-8"
+        )

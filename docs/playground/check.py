@@ -1,4 +1,6 @@
-"""What the playground asks of gradlint, in the browser: the findings in a program, and the program with its fixes."""
+"""What the playground asks of gradlint, in the browser: the findings in a program, and the program
+with its fixes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ try:
     FIXES = True
 except ImportError:
     FIXES = False
-    _second = types.ModuleType("gradlint.source.concrete")  # reads what is newer than this Python, which is the newest
+    _second = types.ModuleType(
+        "gradlint.source.concrete"
+    )  # reads what is newer than this Python, which is the newest
     _second.read = lambda _text: types.SimpleNamespace(line=None, newer=())
     _second.comments = lambda _text: None
     sys.modules[_second.__name__] = _second
@@ -32,10 +36,14 @@ FILE = pathlib.Path("train.py")
 
 
 def check(text: str) -> str:
-    """The findings in a program, and the program with all of their fixes (null where there is none), as JSON."""
+    """The findings in a program, and the program with all of their fixes (null where there is
+    none), as JSON.
+    """
     settings_for = config.settings_finder(lambda settings: settings, isolated=True)
     try:
-        checked = checker.check([FILE], settings_for, given={FILE: text.encode("utf-8", "replace")}, jobs=1)
+        checked = checker.check(
+            [FILE], settings_for, given={FILE: text.encode("utf-8", "replace")}, jobs=1
+        )
         settings = settings_for(pathlib.Path.cwd())
         found = checked.shown(settings)
         if FIXES:

@@ -1,7 +1,8 @@
 """The rules that have a fix, each as a command of libcst.
 
-`python -m libcst.tool codemod -x gradlint.codemods.fixes.GL102 src/`; with `gradlint.codemods` among the modules of
-`.libcst.codemod.yaml`, `libcst.tool list` lists them, and `fixes.GL102` is enough.
+`python -m libcst.tool codemod -x gradlint.codemods.fixes.GL102 src/`; with `gradlint.codemods`
+among the modules of `.libcst.codemod.yaml`, `libcst.tool list` lists them, and `fixes.GL102` is
+enough.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ class _FixCommand(CodemodCommand):
 
 
 def _command(rule: Rule) -> type[_FixCommand]:
-    return type(rule.code, (_FixCommand,), {"RULE": rule, "DESCRIPTION": rule.summary, "__module__": __name__})
+    return type(
+        rule.code,
+        (_FixCommand,),
+        {"RULE": rule, "DESCRIPTION": rule.summary, "__module__": __name__},
+    )
 
 
 globals().update((rule.code, _command(rule)) for rule in rules().values() if rule.fix is not None)

@@ -36,7 +36,9 @@ class Run:
         return repair(Task(self.files, settings_for, settings, self.unsafe, self.jobs, self.given))
 
     def summary(self, repaired: Repaired, verb: str) -> str:
-        """What was mended (or would be), what was left and why, and what could not be read; a line each."""
+        """What was mended (or would be), what was left and why, and what could not be read; a line
+        each.
+        """
         from gradlint.fix.offers import offered
 
         left = offered(repaired.checked, settings_of(self.rule)(pathlib.Path.cwd()), self.jobs)
@@ -44,7 +46,8 @@ class Run:
         found = [each for each in left if each.code == self.rule.code]
         lines = [
             f"{self.rule.code} on {count(len(self.files), 'file')}:",
-            f" - {verb} {count(repaired.fixed, 'finding')} in {count(len(repaired.contents), 'file')}",
+            f" - {verb} {count(repaired.fixed, 'finding')} in "
+            f"{count(len(repaired.contents), 'file')}",
             *_left(found),
             *([f" - could not read {count(len(unread), 'file')}"] if unread else []),
         ]
@@ -53,7 +56,10 @@ class Run:
 
 def _left(found: Sequence[Finding]) -> list[str]:
     unsafe = sum(each.fix is not None for each in found)
-    lines = [(unsafe, "that --unsafe-fixes mends"), (len(found) - unsafe, "without a fix that holds")]
+    lines = [
+        (unsafe, "that --unsafe-fixes mends"),
+        (len(found) - unsafe, "without a fix that holds"),
+    ]
     return [f" - left {count(number, 'finding')} {words}" for number, words in lines if number]
 
 
@@ -64,7 +70,9 @@ def rule_of(name: str) -> Rule:
     if rule is None:
         raise UserError(f"no rule has the code or name {name!r}{did_you_mean(name, known)}")
     if rule.fix is None:
-        raise UserError(f"{rule.code} ({rule.name}) has no fix: `gradlint rule {rule.code}` says what to do")
+        raise UserError(
+            f"{rule.code} ({rule.name}) has no fix: `gradlint rule {rule.code}` says what to do"
+        )
     return rule
 
 

@@ -1,22 +1,26 @@
-"""Contracts of parts: what is assumed of the world around code that is judged with no trainer in view.
+"""Contracts of parts: what is assumed of the world around code that is judged with no trainer in
+view.
 
 A contract is one file here, and being here is being registered. It holds
 
-- `SPEAKING`, the codes of the rules that may speak under it, and `MOST`, the worst that they may say, where that is
-  less than an error; `ASKED`, those of them that may only speak of a place for which the part itself asks;
-- `RANK`: a part is driven under the first contract that takes it, and where `IS_ALONE` is False, under the next one,
-  too, if it was not called;
-- `IS_TRAINED`, where a part is not judged that is only called with grad mode off in the files in view;
-- `parts(source, definitions)`, which yields those of a file, each with its `path` (the names that lead to it) and its
-  `line`;
-- `drive`, the program that drives a part, interpreted like any other code. Its parameters are named after what they
-  are: the `part`, the `owner` whose method it is, `minimised` (of what a part gives, what a loss is made of),
-  `saved` (has a backward need something that a model gave), `another_batch` (what is given is of another batch from
-  there on), `untrained` (ends a path on which the owner has something to train); and after `**` what the part is
-  called with: `given`, of which nothing is known but its types, or `predicted`, of which the first carries a gradient.
+- `SPEAKING`, the codes of the rules that may speak under it, and `MOST`, the worst that they may
+  say, where that is less than an error; `ASKED`, those of them that may only speak of a place for
+  which the part itself asks;
+- `RANK`: a part is driven under the first contract that takes it, and where `IS_ALONE` is False,
+  under the next one, too, if it was not called;
+- `IS_TRAINED`, where a part is not judged that is only called with grad mode off in the files in
+  view;
+- `parts(source, definitions)`, which yields those of a file, each with its `path` (the names that
+  lead to it) and its `line`;
+- `drive`, the program that drives a part, interpreted like any other code. Its parameters are named
+  after what they are: the `part`, the `owner` whose method it is, `minimised` (of what a part
+  gives, what a loss is made of), `saved` (has a backward need something that a model gave),
+  `another_batch` (what is given is of another batch from there on), `untrained` (ends a path on
+  which the owner has something to train); and after `**` what the part is called with: `given`, of
+  which nothing is known but its types, or `predicted`, of which the first carries a gradient.
 
-All that a driver does is said to happen at the definition of the part; its events are `assumed`. Torch runs the same
-drivers for `gradlint trace --part` (`gradlint/trace/part.py`).
+All that a driver does is said to happen at the definition of the part; its events are `assumed`.
+Torch runs the same drivers for `gradlint trace --part` (`gradlint/trace/part.py`).
 """
 
 from __future__ import annotations
@@ -73,4 +77,6 @@ def _contract(module: ModuleType) -> Contract:
     most = getattr(module, "MOST", Severity.ERROR)
     is_alone, is_trained = getattr(module, "IS_ALONE", True), getattr(module, "IS_TRAINED", False)
     asked: frozenset[str] = getattr(module, "ASKED", frozenset())
-    return Contract(name, module.SPEAKING, most, module.RANK, is_alone, is_trained, module.parts, asked)
+    return Contract(
+        name, module.SPEAKING, most, module.RANK, is_alone, is_trained, module.parts, asked
+    )

@@ -1,7 +1,8 @@
-"""Contract of a comparison, which nothing calls a loss: a module that makes one number of two things.
+"""Contract of a comparison, which nothing calls a loss: a module that makes one number of two
+things.
 
-Where it has something to train, it is a module like any other. What is wholly without a derivative measures something;
-what is computed with grad mode off, or is a constant now and then, does not.
+Where it has something to train, it is a module like any other. What is wholly without a derivative
+measures something; what is computed with grad mode off, or is a constant now and then, does not.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +27,10 @@ def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
 
 
 def drive(
-    part: Callable[..., Any], minimised: Callable[[Any], list[Any]], untrained: Callable[[], None], **predicted: Any
+    part: Callable[..., Any],
+    minimised: Callable[[Any], list[Any]],
+    untrained: Callable[[], None],
+    **predicted: Any,
 ) -> None:
     """Calls it where it has nothing to train, and back-propagates its result."""
     untrained()

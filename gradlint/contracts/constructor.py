@@ -1,4 +1,6 @@
-"""Contract C, of a constructor of a module: nothing is known of its arguments, and its parameters are trained."""
+"""Contract C, of a constructor of a module: nothing is known of its arguments, and its parameters
+are trained.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

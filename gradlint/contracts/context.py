@@ -1,4 +1,6 @@
-"""Of a context manager that yields another: callers enter it, and name nothing of what it yields."""
+"""Of a context manager that yields another: callers enter it, and name nothing of what it
+yields.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

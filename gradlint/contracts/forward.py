@@ -1,4 +1,6 @@
-"""Contract F, of a module: a trainer calls it in train mode and trains its parameters, for up to two rounds."""
+"""Contract F, of a module: a trainer calls it in train mode and trains its parameters, for up to
+two rounds.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -9,14 +11,34 @@ from gradlint.source.parse import Source
 
 RANK = 1
 IS_TRAINED = True
-_RAISES = frozenset(["GL106", "GL110", "GL114", "GL201", "GL202", "GL204", "GL303", "GL507", "GL514", "GL515", "GL516"])
-_SPOILS = frozenset(["GL602", "GL701", "GL702", "GL703", "GL704", "GL705", "GL801", "GL802", "GL803", "GL804"])
+_RAISES = frozenset(
+    [
+        "GL106",
+        "GL110",
+        "GL114",
+        "GL201",
+        "GL202",
+        "GL204",
+        "GL303",
+        "GL507",
+        "GL514",
+        "GL515",
+        "GL516",
+    ]
+)
+_SPOILS = frozenset(
+    ["GL602", "GL701", "GL702", "GL703", "GL704", "GL705", "GL801", "GL802", "GL803", "GL804"]
+)
 SPEAKING = _RAISES | _SPOILS
 
 
 def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
     """The `forward` methods of a file that hold what a rule could report."""
-    return forwards.forwards(source.tree, definitions) if forwards.speaks_of_modules(source.text) else ()
+    return (
+        forwards.forwards(source.tree, definitions)
+        if forwards.speaks_of_modules(source.text)
+        else ()
+    )
 
 
 def drive(
@@ -27,7 +49,8 @@ def drive(
     keeps_state: Callable[[], bool] = lambda: True,
     **given: Any,
 ) -> None:
-    """Calls a module with what is given it, and back-propagates those of its results that a loss can be made of.
+    """Calls a module with what is given it, and back-propagates those of its results that a loss
+    can be made of.
 
     A second batch shows nothing new where the first has left the module as it was.
     """

@@ -1,7 +1,8 @@
-"""Contract of a plain function of tensors that chooses around what is undefined: somebody differentiates its result.
+"""Contract of a plain function of tensors that chooses around what is undefined: somebody
+differentiates its result.
 
-Tables, masks and metrics are functions, too; so nothing is said of one but that its gradient is NaN, where it asks by
-itself for the place at which it is.
+Tables, masks and metrics are functions, too; so nothing is said of one but that its gradient is
+NaN, where it asks by itself for the place at which it is.
 """
 
 from collections.abc import Callable, Iterable, Sequence

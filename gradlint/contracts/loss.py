@@ -18,6 +18,10 @@ def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
     return losses.losses(source.tree, definitions) if losses.speaks_of_losses(source.text) else ()
 
 
-def drive(part: Callable[..., Any], minimised: Callable[[Any], list[Any]], **predicted: Any) -> None:
-    """Calls a loss with what is given it, and back-propagates that of its results which is minimised."""
+def drive(
+    part: Callable[..., Any], minimised: Callable[[Any], list[Any]], **predicted: Any
+) -> None:
+    """Calls a loss with what is given it, and back-propagates that of its results which is
+    minimised.
+    """
     minimised(part(**predicted))[0].backward()

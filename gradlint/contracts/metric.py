@@ -1,4 +1,6 @@
-"""Contract M, of a metric: what it is updated with was kept for a backward, which comes after it."""
+"""Contract M, of a metric: what it is updated with was kept for a backward, which comes after
+it.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -20,7 +22,10 @@ def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
 
 
 def drive(
-    part: Callable[..., Any], saved: Callable[[Any], Any], minimised: Callable[[Any], list[Any]], **predicted: Any
+    part: Callable[..., Any],
+    saved: Callable[[Any], Any],
+    minimised: Callable[[Any], list[Any]],
+    **predicted: Any,
 ) -> None:
     """Updates a metric with what a model has computed, and back-propagates that."""
     for value in predicted.values():

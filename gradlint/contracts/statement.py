@@ -1,4 +1,6 @@
-"""Of a statement that needs no caller to be wrong: it is run by itself, with no driver and nothing known around it."""
+"""Of a statement that needs no caller to be wrong: it is run by itself, with no driver and nothing
+known around it.
+"""
 
 from collections.abc import Iterable, Sequence
 

@@ -36,14 +36,24 @@ class Task:
     given: Mapping[pathlib.Path, bytes] = field(default_factory=dict)
     cache: pathlib.Path | None = None
 
-    def check(self, contents: Mapping[pathlib.Path, bytes], before: Checked | None = None) -> Checked:
+    def check(
+        self, contents: Mapping[pathlib.Path, bytes], before: Checked | None = None
+    ) -> Checked:
         """What is wrong in the files, of which some have these contents."""
         return check(
-            self.files, self.settings_for, jobs=self.jobs, given=contents, cache=self.cache, before=before, judging=True
+            self.files,
+            self.settings_for,
+            jobs=self.jobs,
+            given=contents,
+            cache=self.cache,
+            before=before,
+            judging=True,
         )
 
     def applies(self, finding: Finding) -> bool:
-        """Whether the fix of a finding is to be made: of a note, an unsafe one only where its rule is selected."""
+        """Whether the fix of a finding is to be made: of a note, an unsafe one only where its rule
+        is selected.
+        """
         if finding.fix is None or finding.fix.applicability is Applicability.SAFE:
             return finding.fix is not None
         settings = self.settings_for(pathlib.Path(document.file_of(finding.at.path)))
@@ -52,7 +62,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What mending came to: the last check, the new contents, the old ones, and which fixes were applied, how often."""
+    """What mending came to: the last check, the new contents, the old ones, and which fixes were
+    applied, how often.
+    """
 
     checked: Checked
     contents: Mapping[pathlib.Path, bytes]
@@ -63,7 +75,9 @@ class Repaired:
     def diff(self) -> Iterator[str]:
         """The changes, as a patch."""
         for path in sorted(self.contents):
-            old, new = (_text(path, content) for content in (self.originals[path], self.contents[path]))
+            old, new = (
+                _text(path, content) for content in (self.originals[path], self.contents[path])
+            )
             name = printable(str(path))
             for line in difflib.unified_diff(_lines(old), _lines(new), name, name):
                 yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
@@ -71,7 +85,9 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What was found before a round, in which contents, what the round has made of them, and what was found then."""
+    """What was found before a round, in which contents, what the round has made of them, and what
+    was found then.
+    """
 
     found: Checked
     contents: Contents
@@ -87,12 +103,15 @@ class _Round:
 def repair(task: Task, before: Checked | None = None) -> Repaired:
     """The files mended, in memory; a fix after which its finding is still there is taken back.
 
-    So is one that has brought about an error or a warning, or what its rule warns of, that no other fix has mended:
-    whether or not a setting leaves it out, or a comment suppresses it. `before` is a check of these files and others.
+    So is one that has brought about an error or a warning, or what its rule warns of, that no other
+    fix has mended: whether or not a setting leaves it out, or a comment suppresses it. `before` is
+    a check of these files and others.
     """
     originals = Contents()
     checked, contents, useless = task.check(dict(task.given), before), dict(task.given), set[Key]()
-    suspects = set[Key]()  # those that have spoilt the program together: each is tried by itself when the rest is done
+    suspects = (
+        set[Key]()
+    )  # those that have spoilt the program together: each is tried by itself when the rest is done
     done: list[_Round] = []
     rounds = settled = 0
     while True:
@@ -138,18 +157,25 @@ def _change(task: Task, checked: Checked, contents: Contents, barred: Collection
 
 
 def _begun(done: Sequence[_Round], contents: Contents, originals: Contents) -> int | None:
-    """The round that began with these contents: what it and those after it have mended undoes itself."""
+    """The round that began with these contents: what it and those after it have mended undoes
+    itself.
+    """
     now = _differing(contents, originals)
-    return next((at for at, each in enumerate(done) if _differing(each.contents, originals) == now), None)
+    return next(
+        (at for at, each in enumerate(done) if _differing(each.contents, originals) == now), None
+    )
 
 
-def _differing(contents: Mapping[pathlib.Path, bytes], originals: Mapping[pathlib.Path, bytes]) -> Contents:
+def _differing(
+    contents: Mapping[pathlib.Path, bytes], originals: Mapping[pathlib.Path, bytes]
+) -> Contents:
     return {path: content for path, content in contents.items() if content != originals.get(path)}
 
 
 def _spoilt(done: Sequence[_Round], now: Checked) -> tuple[int, set[Key]] | None:
-    """The first round after which something was found that had not been, and still is; and which fixes are to blame:
-    those whose rules warn of it, or else those in its files, or all of the round.
+    """The first round after which something was found that had not been, and still is; and which
+    fixes are to blame: those whose rules warn of it, or else those in its files, or all of the
+    round.
     """
     there = _keys(now.everywhere, now)
     for at, each in enumerate(done):

@@ -17,7 +17,9 @@ from gradlint.source.parse import Source, parse
 
 @dataclass(frozen=True)
 class Files:
-    """The files of findings, each parsed once, and their fixes; `text` gives the text of a path, if it has one."""
+    """The files of findings, each parsed once, and their fixes; `text` gives the text of a path, if
+    it has one.
+    """
 
     text: Callable[[str], object]
     _files: dict[str, File | None] = field(default_factory=dict)
@@ -28,11 +30,15 @@ class Files:
         if path not in self._files:
             text = self.text(path)
             parsed = parse(path, text) if isinstance(text, str) else None
-            self._files[path] = File(path, Layout(parsed.text, parsed.tree)) if isinstance(parsed, Source) else None
+            self._files[path] = (
+                File(path, Layout(parsed.text, parsed.tree)) if isinstance(parsed, Source) else None
+            )
         return self._files[path]
 
     def fix(self, finding: Finding) -> Fix | None:
-        """How a finding is mended, by its rule or as it says itself; made once. A safe fix keeps each comment."""
+        """How a finding is mended, by its rule or as it says itself; made once. A safe fix keeps
+        each comment.
+        """
         if finding not in self._fixes:
             self._fixes[finding] = _fix(finding, self)
         return self._fixes[finding]

@@ -1,7 +1,8 @@
-"""Statements moved, wrapped, unwrapped, put in and taken out: one libcst codemod over the blocks that they stand in.
+"""Statements moved, wrapped, unwrapped, put in and taken out: one libcst codemod over the blocks
+that they stand in.
 
-A draft parses the statements of the module that a fix touches, and no more. What it has changed is offered as the few
-edits of text in which the new code differs from the old.
+A draft parses the statements of the module that a fix touches, and no more. What it has changed is
+offered as the few edits of text in which the new code differs from the old.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ Change = tuple[int, int, str]  # from one offset of the text to another: this
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A statement on its way into a block: the lines above it, and the end of its line, where a comment may stand."""
+    """A statement on its way into a block: the lines above it, and the end of its line, where a
+    comment may stand.
+    """
 
     node: cst.BaseCompoundStatement | _Small | None  # None: the lines alone
     above: tuple[cst.EmptyLine, ...] = ()
@@ -41,18 +44,24 @@ class Piece:
     @property
     def is_bare(self) -> bool:
         """Whether it can share a line with others."""
-        is_commented = any(each.comment for each in self.above) or (self.end is not None and self.end.comment)
+        is_commented = any(each.comment for each in self.above) or (
+            self.end is not None and self.end.comment
+        )
         return isinstance(self.node, _Small) and not is_commented
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to become of statements: what stands before and behind each, and what in its place."""
+    """What is to become of statements: what stands before and behind each, and what in its
+    place.
+    """
 
     before: dict[cst.CSTNode, list[Piece]] = field(default_factory=dict)
     behind: dict[cst.CSTNode, list[Piece]] = field(default_factory=dict)
     instead: dict[cst.CSTNode, list[Piece]] = field(default_factory=dict)
-    moved: dict[cst.CSTNode, bool] = field(default_factory=dict)  # and whether all lines above go with it, or its own
+    moved: dict[cst.CSTNode, bool] = field(
+        default_factory=dict
+    )  # and whether all lines above go with it, or its own
     undecorated: set[cst.CSTNode] = field(default_factory=set)
     decorated: dict[cst.CSTNode, cst.Decorator] = field(default_factory=dict)
 
@@ -72,7 +81,9 @@ class Rewritten(cst.CSTTransformer):
         self.emptied = set[cst.CSTNode]()  # blocks of which nothing is left
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Any:
-        """What becomes of a node whose parts are done: a block, of a suite on the line of its header, too."""
+        """What becomes of a node whose parts are done: a block, of a suite on the line of its
+        header, too.
+        """
         match original_node, updated_node:
             case cst.Module() as old, cst.Module() as new:
                 return self._body(old, new) if self._is_touched(old) else new
@@ -90,7 +101,9 @@ class Rewritten(cst.CSTTransformer):
                 return new.with_changes(orelse=None)
         return updated_node
 
-    def _suite(self, original: cst.SimpleStatementSuite, updated: cst.SimpleStatementSuite) -> cst.BaseSuite:
+    def _suite(
+        self, original: cst.SimpleStatementSuite, updated: cst.SimpleStatementSuite
+    ) -> cst.BaseSuite:
         ends = updated.trailing_whitespace
         pieces = [piece for piece in self._planned(original, updated) if piece.node is not None]
         if not pieces:
@@ -118,7 +131,11 @@ class Rewritten(cst.CSTTransformer):
         return updated.with_changes(decorators=kept, lines_after_decorators=below)
 
     def _is_touched(self, block: _Block) -> bool:
-        return any(each in self.touched for statement in block.body for each in (statement, *_smalls(statement)))
+        return any(
+            each in self.touched
+            for statement in block.body
+            for each in (statement, *_smalls(statement))
+        )
 
     def _body(self, original: _Long, updated: _Long) -> _Long:
         below: Sequence[cst.EmptyLine]
@@ -143,28 +160,40 @@ class Rewritten(cst.CSTTransformer):
                 yield from self._about(old, Piece(new, line=original))
 
     def _without_nothing(self, old: cst.CSTNode, piece: Piece) -> Piece:
-        """No `if` where nothing is left to do, and what it asks does nothing; the comments in it stay."""
+        """No `if` where nothing is left to do, and what it asks does nothing; the comments in it
+        stay.
+        """
         new = piece.node
-        if not isinstance(old, cst.If) or not isinstance(new, cst.If) or old.body not in self.emptied:
+        if (
+            not isinstance(old, cst.If)
+            or not isinstance(new, cst.If)
+            or old.body not in self.emptied
+        ):
             return piece
         if new.orelse is not None or matchers.findall(new.test, _EFFECTS):
             return piece
         footer = new.body.footer if isinstance(new.body, cst.IndentedBlock) else ()
         return Piece(None, (*piece.above, *footer))
 
-    def _of_line(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Iterator[Piece]:
+    def _of_line(
+        self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine
+    ) -> Iterator[Piece]:
         shared = old if len(old.body) > 1 else None
         pieces = [Piece(each, line=shared) for each in new.body]
         pieces[0] = replace(pieces[0], above=tuple(new.leading_lines))
         pieces[-1] = replace(pieces[-1], end=new.trailing_whitespace)
-        found = [list(self._about(each, piece)) for each, piece in zip(old.body, pieces, strict=True)]
+        found = [
+            list(self._about(each, piece)) for each, piece in zip(old.body, pieces, strict=True)
+        ]
         is_gone = all(piece.node is None for piece in found[-1])
         if shared is not None and is_gone and old.body[-1] not in self.plan.moved:
             found.append([Piece(None, end=new.trailing_whitespace, line=shared)])
         yield from itertools.chain(*found)
 
     def _about(self, old: cst.CSTNode, piece: Piece) -> Iterator[Piece]:
-        """A piece with what the plan puts around it, below the lines above it that do not belong to it."""
+        """A piece with what the plan puts around it, below the lines above it that do not belong to
+        it.
+        """
         ahead = self.plan.before.get(old, [])
         if ahead:
             apart, own = attached(piece.above)
@@ -182,7 +211,9 @@ class Rewritten(cst.CSTTransformer):
             yield Piece(None, self._left(old, piece.above), line=piece.line)
         yield from (_beside(each, piece) for each in self.plan.behind.get(old, []))
 
-    def _left(self, old: cst.CSTNode, above: tuple[cst.EmptyLine, ...]) -> tuple[cst.EmptyLine, ...]:
+    def _left(
+        self, old: cst.CSTNode, above: tuple[cst.EmptyLine, ...]
+    ) -> tuple[cst.EmptyLine, ...]:
         """The lines above a statement that stay where it stood."""
         if old not in self.plan.moved:
             return above
@@ -200,22 +231,32 @@ def of_compound(node: cst.BaseCompoundStatement) -> Piece:
     return Piece(node.with_changes(leading_lines=[]), tuple(above))
 
 
-def attached(above: Sequence[cst.EmptyLine]) -> tuple[tuple[cst.EmptyLine, ...], tuple[cst.EmptyLine, ...]]:
-    """The lines above a statement: those apart from it, and the comments right above it that stand as deep as it."""
+def attached(
+    above: Sequence[cst.EmptyLine],
+) -> tuple[tuple[cst.EmptyLine, ...], tuple[cst.EmptyLine, ...]]:
+    """The lines above a statement: those apart from it, and the comments right above it that stand
+    as deep as it.
+    """
     at = len(above)
-    while at and above[at - 1].comment and above[at - 1].indent and not above[at - 1].whitespace.value:
+    while (
+        at and above[at - 1].comment and above[at - 1].indent and not above[at - 1].whitespace.value
+    ):
         at -= 1
     return tuple(above[:at]), tuple(above[at:])
 
 
-def block_of(pieces: Sequence[Piece], unit: str, footer: Sequence[cst.EmptyLine] = ()) -> cst.IndentedBlock:
+def block_of(
+    pieces: Sequence[Piece], unit: str, footer: Sequence[cst.EmptyLine] = ()
+) -> cst.IndentedBlock:
     """A new block of these pieces."""
     lines, below = _in_lines(pieces)
     return cst.IndentedBlock(lines, indent=unit, footer=[*below, *footer])
 
 
 def _in_lines(pieces: Sequence[Piece]) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:
-    """The pieces as lines, those that share one together, and what lines are left over below the last."""
+    """The pieces as lines, those that share one together, and what lines are left over below the
+    last.
+    """
     lines, above = list[cst.BaseStatement](), list[cst.EmptyLine]()
     for _, group in itertools.groupby(enumerate(pieces), key=_line_of):
         members = [piece for _, piece in group]
@@ -226,15 +267,26 @@ def _in_lines(pieces: Sequence[Piece]) -> tuple[list[cst.BaseStatement], list[cs
         if isinstance(nodes[0], cst.BaseCompoundStatement):
             lines.append(nodes[0].with_changes(leading_lines=above))
         else:
-            end = next((each.end for each in reversed(members) if each.end is not None), cst.TrailingWhitespace())
-            lines.append(cst.SimpleStatementLine(_shared(nodes), leading_lines=above, trailing_whitespace=end))
+            end = next(
+                (each.end for each in reversed(members) if each.end is not None),
+                cst.TrailingWhitespace(),
+            )
+            lines.append(
+                cst.SimpleStatementLine(
+                    _shared(nodes), leading_lines=above, trailing_whitespace=end
+                )
+            )
         above = []
     return lines, above
 
 
 def _line_of(item: tuple[int, Piece]) -> int:
     index, piece = item
-    return -index - 1 if piece.line is None or isinstance(piece.node, cst.BaseCompoundStatement) else id(piece.line)
+    return (
+        -index - 1
+        if piece.line is None or isinstance(piece.node, cst.BaseCompoundStatement)
+        else id(piece.line)
+    )
 
 
 def _shared(nodes: Iterable[cst.CSTNode | None]) -> list[_Small]:
@@ -248,7 +300,9 @@ def _headless(module: cst.Module) -> cst.Module:
     """A module with the lines above its first statement as that statement's."""
     first, *others = module.body
     above: Sequence[cst.EmptyLine] = getattr(first, "leading_lines", ())
-    return module.with_changes(header=[], body=[first.with_changes(leading_lines=[*module.header, *above]), *others])
+    return module.with_changes(
+        header=[], body=[first.with_changes(leading_lines=[*module.header, *above]), *others]
+    )
 
 
 def _smalls(statement: cst.CSTNode) -> Sequence[_Small]:
@@ -296,7 +350,11 @@ class Draft:
         if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
             return Piece(node, attached(line.leading_lines)[1], line.trailing_whitespace)
         is_last = line is not None and node is line.body[-1]
-        ends = line.trailing_whitespace if is_last and isinstance(line, cst.SimpleStatementLine) else None
+        ends = (
+            line.trailing_whitespace
+            if is_last and isinstance(line, cst.SimpleStatementLine)
+            else None
+        )
         return Piece(node.with_changes(semicolon=cst.MaybeSentinel.DEFAULT), end=ends)
 
     def pieces(self, statements: Sequence[ast.stmt]) -> list[Piece]:
@@ -331,8 +389,13 @@ class Draft:
     def changes(self) -> list[Change]:
         """What the plan changes in the text, by the offsets of the whole program."""
         module = self.module.visit(Rewritten(self.plan, self.unit))
-        code = module.code if module.body or module.footer else ""  # libcst ends an empty module with a line
-        if not self.text.endswith("\n") and self.text.rpartition("\n")[2] != code.rpartition("\n")[2]:
+        code = (
+            module.code if module.body or module.footer else ""
+        )  # libcst ends an empty module with a line
+        if (
+            not self.text.endswith("\n")
+            and self.text.rpartition("\n")[2] != code.rpartition("\n")[2]
+        ):
             code += "\n"
         return [
             (self._offsets[start], self._offsets[end], content.replace("\n", self.layout.newline))
@@ -370,7 +433,9 @@ class Draft:
     def put_behind(self, anchor: ast.stmt, pieces: Iterable[Piece]) -> None:
         self.plan.behind.setdefault(self.node(anchor), []).extend(pieces)
 
-    def undecorate(self, function: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr) -> None:
+    def undecorate(
+        self, function: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr
+    ) -> None:
         node = self.node(function)
         assert isinstance(node, cst.FunctionDef)
         self.plan.undecorated.add(node.decorators[function.decorator_list.index(decorator)])
@@ -399,7 +464,11 @@ class Draft:
         self.plan.moved.update(dict.fromkeys(others, True))
 
     def unwrap(
-        self, compound: ast.With, item: int | None, inside: Sequence[ast.stmt], kept: Sequence[ast.stmt] = ()
+        self,
+        compound: ast.With,
+        item: int | None,
+        inside: Sequence[ast.stmt],
+        kept: Sequence[ast.stmt] = (),
     ) -> None:
         """These statements of a `with` out of one of its contexts, or out of all, in their order.
 
@@ -410,39 +479,64 @@ class Draft:
         if kept:
             contexts = node.items if item is None else [node.items[item]]
             bare = [each.with_changes(comma=cst.MaybeSentinel.DEFAULT) for each in contexts]
-            self.wrap(kept, cst.Module([]).code_for_node(cst.With(bare, cst.SimpleStatementSuite([cst.Pass()]))))
+            self.wrap(
+                kept,
+                cst.Module([]).code_for_node(
+                    cst.With(bare, cst.SimpleStatementSuite([cst.Pass()]))
+                ),
+            )
         if item is None or len(node.items) == 1:
             self.plan.instead[node] = list(self._parts(node, compound, inside, _comments(node)))
             return
         others, above = _without_item(node, item)
         others = others.with_changes(body=node.body.visit(Rewritten(self.plan, self.unit)))
         if len(inside) < len(compound.body):
-            own = cst.With([node.items[item].with_changes(comma=cst.MaybeSentinel.DEFAULT)], node.body)
+            own = cst.With(
+                [node.items[item].with_changes(comma=cst.MaybeSentinel.DEFAULT)], node.body
+            )
             parts = list(self._parts(own, compound, inside, ()))
             others = others.with_changes(body=block_of(parts, self.unit))
         self.plan.instead[node] = [Piece(others.with_changes(leading_lines=[]), tuple(above))]
 
     def _parts(
-        self, node: cst.With, compound: ast.With, inside: Sequence[ast.stmt], comments: Iterable[cst.EmptyLine]
+        self,
+        node: cst.With,
+        compound: ast.With,
+        inside: Sequence[ast.stmt],
+        comments: Iterable[cst.EmptyLine],
     ) -> Iterator[Piece]:
-        """The body of a `with` in pieces: what is taken out, and what stays, under as many as that takes."""
+        """The body of a `with` in pieces: what is taken out, and what stays, under as many as that
+        takes.
+        """
         yield Piece(None, tuple(comments) if compound.body[0] in inside else ())
         for is_out, group in itertools.groupby(compound.body, key=lambda each: each in inside):
             statements = list(group)
             first, *others = self.pieces(statements)
             is_last = statements[-1] is compound.body[-1]
-            footer = node.body.footer if is_last and isinstance(node.body, cst.IndentedBlock) else ()
+            footer = (
+                node.body.footer if is_last and isinstance(node.body, cst.IndentedBlock) else ()
+            )
             if is_out:
                 yield from (first, *others, Piece(None, tuple(footer)))
             elif statements[0] is compound.body[0]:
-                yield Piece(node.with_changes(body=self._body(node, [first, *others], footer), leading_lines=[]))
+                yield Piece(
+                    node.with_changes(
+                        body=self._body(node, [first, *others], footer), leading_lines=[]
+                    )
+                )
             else:
                 body = block_of([replace(first, above=()), *others], self.unit, footer)
                 yield Piece(node.with_changes(body=body, leading_lines=[]), first.above)
 
-    def _body(self, node: cst.With, pieces: Sequence[Piece], footer: Sequence[cst.EmptyLine]) -> cst.IndentedBlock:
+    def _body(
+        self, node: cst.With, pieces: Sequence[Piece], footer: Sequence[cst.EmptyLine]
+    ) -> cst.IndentedBlock:
         block = block_of(pieces, self.unit, footer)
-        return block.with_changes(header=node.body.header) if isinstance(node.body, cst.IndentedBlock) else block
+        return (
+            block.with_changes(header=node.body.header)
+            if isinstance(node.body, cst.IndentedBlock)
+            else block
+        )
 
 
 def _without_item(node: cst.With, at: int) -> tuple[cst.With, list[cst.EmptyLine]]:
@@ -452,7 +546,11 @@ def _without_item(node: cst.With, at: int) -> tuple[cst.With, list[cst.EmptyLine
     if at == len(items):
         items[-1] = items[-1].with_changes(comma=gone.comma)
     comments = list(_lines_of_comments(gone))
-    if len(items) > 1 or not isinstance(node.lpar, cst.LeftParen) or _has_comments(node.lpar, *items, node.rpar):
+    if (
+        len(items) > 1
+        or not isinstance(node.lpar, cst.LeftParen)
+        or _has_comments(node.lpar, *items, node.rpar)
+    ):
         return node.with_changes(items=items), comments
     plain = [items[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)]
     bare = cst.MaybeSentinel.DEFAULT
@@ -462,7 +560,11 @@ def _without_item(node: cst.With, at: int) -> tuple[cst.With, list[cst.EmptyLine
 def _comments(node: cst.With) -> list[cst.EmptyLine]:
     """The comments in the header of a `with`, as lines."""
     header = node.body.header if isinstance(node.body, cst.IndentedBlock) else None
-    return [line for part in (node.lpar, *node.items, node.rpar, header) for line in _lines_of_comments(part)]
+    return [
+        line
+        for part in (node.lpar, *node.items, node.rpar, header)
+        for line in _lines_of_comments(part)
+    ]
 
 
 def _lines_of_comments(part: object) -> Iterator[cst.EmptyLine]:
@@ -478,7 +580,9 @@ def _has_comments(*parts: object) -> bool:
 _Found = tuple[cst.CSTNode, "cst.SimpleStatementLine | cst.SimpleStatementSuite | None"]
 
 
-def _statements(module: cst.Module, places: Mapping[cst.CSTNode, CodeRange]) -> dict[tuple[int, int], _Found]:
+def _statements(
+    module: cst.Module, places: Mapping[cst.CSTNode, CodeRange]
+) -> dict[tuple[int, int], _Found]:
     """The statements of a module by where each begins, with the line of those that may share it."""
     found = dict[tuple[int, int], _Found]()
     finder = _Statements()
@@ -503,7 +607,9 @@ class _Statements(cst.CSTVisitor):
 
 
 def _whole_lines(layout: Layout, statements: Iterable[ast.stmt]) -> tuple[int, int]:
-    """The first and the last line of the statements of the module that these stand in, with what is above them."""
+    """The first and the last line of the statements of the module that these stand in, with what is
+    above them.
+    """
     lines = [line for each in statements for line in (first_line(each), last_line(each))]
     low, high = min(lines), max(lines)
     first = 1
@@ -515,7 +621,9 @@ def _whole_lines(layout: Layout, statements: Iterable[ast.stmt]) -> tuple[int, i
 
 
 def _clean(layout: Layout, first: int, last: int) -> tuple[str, list[int]]:
-    """Lines of a program with plain line ends and no form feeds before code, and the offset of each character."""
+    """Lines of a program with plain line ends and no form feeds before code, and the offset of each
+    character.
+    """
     parts, offsets = list[str](), list[int]()
     for number in range(first, last + 1):
         start, bare = layout.starts[number - 1], layout.bare(number)

@@ -10,7 +10,9 @@ Difference = tuple[int, int, str]  # from one offset of the old text to another:
 
 
 def differences(old: str, new: str) -> list[Difference]:
-    """The stretches of `old`, each with what is there in `new`; of lines that stand deeper, the white space alone."""
+    """The stretches of `old`, each with what is there in `new`; of lines that stand deeper, the
+    white space alone.
+    """
     found = list[Difference]()
     for start, end, content in _by_lines(old, new):
         if found and found[-1][1] == start:
@@ -27,10 +29,16 @@ def _by_lines(old: str, new: str) -> Iterator[Difference]:
     head = _shared(before, after)
     tail = _shared(before[head:][::-1], after[head:][::-1])
     before, after = before[head : len(before) - tail], after[head : len(after) - tail]
-    matcher = difflib.SequenceMatcher(None, [each.strip() for each in before], [each.strip() for each in after], False)
+    matcher = difflib.SequenceMatcher(
+        None, [each.strip() for each in before], [each.strip() for each in after], False
+    )
     for _, first, last, other, end in matcher.get_opcodes():
         gone, come = before[first:last], after[other:end]
-        pairs = list(zip(gone, come, strict=True)) if len(gone) == len(come) else [("".join(gone), "".join(come))]
+        pairs = (
+            list(zip(gone, come, strict=True))
+            if len(gone) == len(come)
+            else [("".join(gone), "".join(come))]
+        )
         at = starts[head + first]
         for one, two in pairs:
             yield from _within(one, two, at)
@@ -50,13 +58,17 @@ def _within(old: str, new: str, at: int) -> Iterator[Difference]:
 
 
 def _lines(text: str) -> list[str]:
-    return [f"{line}\n" for line in text.split("\n")[:-1]] + [line for line in text.split("\n")[-1:] if line]
+    return [f"{line}\n" for line in text.split("\n")[:-1]] + [
+        line for line in text.split("\n")[-1:] if line
+    ]
 
 
 def _words(text: str) -> list[str]:
     """A text by its words; each other character is one by itself."""
     groups = itertools.groupby(text, key=lambda letter: letter.isalnum() or letter == "_")
-    return [word for is_word, letters in groups for word in (["".join(letters)] if is_word else letters)]
+    return [
+        word for is_word, letters in groups for word in (["".join(letters)] if is_word else letters)
+    ]
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:

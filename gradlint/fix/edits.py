@@ -17,7 +17,9 @@ _ENDS = re.compile(r"\r\n|\r|\n")
 
 
 def edited(layout: Layout, edits: Iterable[Edit], start: int = 0, end: int | None = None) -> str:
-    """The text, or the part between two offsets, after these edits, none of which may overlap another."""
+    """The text, or the part between two offsets, after these edits, none of which may overlap
+    another.
+    """
     text, end = layout.text, len(layout.text) if end is None else end
     parts: list[str] = []
     for edit in sorted(edits, key=_place, reverse=True):
@@ -29,12 +31,20 @@ def edited(layout: Layout, edits: Iterable[Edit], start: int = 0, end: int | Non
 
 def line_after(line: int, column: int, edits: Iterable[Edit]) -> int:
     """The line on which something stands once these edits are made before it."""
-    earlier = [edit for edit in dict.fromkeys(edits) if (edit.at.end_line, edit.at.end_column) <= (line, column)]
-    return line + sum(len(_ENDS.findall(edit.content)) - (edit.at.end_line - edit.at.line) for edit in earlier)
+    earlier = [
+        edit
+        for edit in dict.fromkeys(edits)
+        if (edit.at.end_line, edit.at.end_column) <= (line, column)
+    ]
+    return line + sum(
+        len(_ENDS.findall(edit.content)) - (edit.at.end_line - edit.at.line) for edit in earlier
+    )
 
 
 def without_conflicts(fixes: Sequence[Fix]) -> list[Fix]:
-    """The fixes, in order, that touch nothing that an earlier one touches; an edit that two share is no conflict."""
+    """The fixes, in order, that touch nothing that an earlier one touches; an edit that two share
+    is no conflict.
+    """
     kept: list[Fix] = []
     taken: list[Edit] = []
     for fix in fixes:
@@ -47,18 +57,22 @@ def without_conflicts(fixes: Sequence[Fix]) -> list[Fix]:
 
 def is_consistent(fix: Fix) -> bool:
     """Whether no edit of a fix overlaps another of it."""
-    return not any(_overlap(one, other) for index, one in enumerate(fix.edits) for other in fix.edits[:index])
+    return not any(
+        _overlap(one, other) for index, one in enumerate(fix.edits) for other in fix.edits[:index]
+    )
 
 
 def leaves_a_program(layout: Layout, edits: Sequence[Edit]) -> bool:
-    """Whether the text is a program after these edits. Only the statements of the module that they touch are parsed
-    again, where that is enough.
+    """Whether the text is a program after these edits. Only the statements of the module that they
+    touch are parsed again, where that is enough.
     """
     return all(map(_is_whole, _touched(layout, edits))) or parses(edited(layout, edits))
 
 
 def drops_a_comment(layout: Layout, edits: Sequence[Edit]) -> bool:
-    """Whether a comment of the text is gone after these edits; one that stands elsewhere then is not."""
+    """Whether a comment of the text is gone after these edits; one that stands elsewhere then is
+    not.
+    """
     stretches = [layout.stretch(edit.at) for edit in edits]
     if not any("#" in layout.text[start:end] for start, end in stretches):
         return False
@@ -71,9 +85,15 @@ def _comments(text: str) -> collections.Counter[str]:
 
 
 def _touched(layout: Layout, edits: Sequence[Edit]) -> Iterator[str]:
-    """The stretches of whole statements of the module that are touched, as they are after the edits."""
+    """The stretches of whole statements of the module that are touched, as they are after the
+    edits.
+    """
     body = layout.tree.body
-    begun = [first_line(each) for before, each in itertools.pairwise(body) if last_line(before) < first_line(each)]
+    begun = [
+        first_line(each)
+        for before, each in itertools.pairwise(body)
+        if last_line(before) < first_line(each)
+    ]
     bounds = [1, *begun, len(layout.lines) + 1]
     groups: list[tuple[int, int, list[Edit]]] = []
     for edit in sorted(edits, key=_place):

@@ -1,4 +1,6 @@
-"""The lines of a program: where they begin, how deep they stand, and which of them lie within a string."""
+"""The lines of a program: where they begin, how deep they stand, and which of them lie within a
+string.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from gradlint.source import kinds
 from gradlint.source.parse import characters
 
 _STRINGS: tuple[type[ast.expr], ...] = (ast.Constant, ast.JoinedStr, kinds.TemplateStr)
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")  # as Python counts lines: str.splitlines breaks at \f, too
+_LINE = re.compile(
+    r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z"
+)  # as Python counts lines: str.splitlines breaks at \f, too
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,9 @@ class Layout:
         return not before.strip() and (not after or after.startswith("#")) and not is_continued
 
     def leading(self, statement: ast.stmt) -> int:
-        """The first of the comment lines right above a statement that stand as deep as it; else its own first line."""
+        """The first of the comment lines right above a statement that stand as deep as it; else its
+        own first line.
+        """
         line = first_line(statement)
         indent = self.indent(line)
         while line > 1 and self.bare(line - 1).startswith(f"{indent}#"):
@@ -130,7 +136,9 @@ class Layout:
         return line
 
     def reindented(self, first: int, last: int, old: str, new: str) -> str:
-        """Whole lines with the indentation `old` made `new`; what stands in a string stays as it is."""
+        """Whole lines with the indentation `old` made `new`; what stands in a string stays as it
+        is.
+        """
         return "".join(self._reindented(first, last, old, new))
 
     def _reindented(self, first: int, last: int, old: str, new: str) -> Iterator[str]:

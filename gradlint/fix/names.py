@@ -1,4 +1,6 @@
-"""Names in a file: what they stand for by its imports, and how to write one that is not imported yet."""
+"""Names in a file: what they stand for by its imports, and how to write one that is not imported
+yet.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def imported(tree: ast.Module) -> dict[str, str]:
 
 
 def dotted(node: ast.AST, known: dict[str, str]) -> str:
-    """`torch.no_grad` for what is written `t.no_grad` after `import torch as t`; "" for what is no dotted name."""
+    """`torch.no_grad` for what is written `t.no_grad` after `import torch as t`; "" for what is no
+    dotted name.
+    """
     match node:
         case ast.Name(id=name):
             return known.get(name, name)
@@ -35,7 +39,9 @@ def dotted(node: ast.AST, known: dict[str, str]) -> str:
 
 
 def written(name: str, tree: ast.Module, near: Collection[str]) -> tuple[str, str]:
-    """How to write the dotted `name`, and the import line that this takes ("" where there is one already)."""
+    """How to write the dotted `name`, and the import line that this takes ("" where there is one
+    already).
+    """
     known = _at_the_top(tree)
     apart = next((each for each in _APART if name.startswith(f"{each}.")), "")
     found = (full for full in known if name == full or name.startswith(f"{full}."))
@@ -54,7 +60,11 @@ def import_anchor(tree: ast.Module) -> tuple[ast.stmt | None, bool]:
     """The statement that a new `import torch` stands beside, and whether it comes behind it."""
     tops = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     for node in tops:
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and _top(node.module or "") == "torch":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.level == 0
+            and _top(node.module or "") == "torch"
+        ):
             return node, False
     if tops:
         return tops[-1], True
@@ -77,7 +87,11 @@ def bound(node: ast.AST) -> Iterator[str]:
         match each:
             case ast.Name(id=name) | ast.arg(arg=name):
                 yield name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
                 yield name
             case ast.alias(name=name, asname=asname):
                 yield asname or _top(name)
@@ -88,7 +102,9 @@ def bound(node: ast.AST) -> Iterator[str]:
 def _at_the_top(tree: ast.Module) -> dict[str, str]:
     """The written name of everything that the module's own imports bind: `{"torch.nn": "nn"}`."""
     tops = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    return {full: name for name, full in imported(ast.Module(body=list(tops), type_ignores=[])).items()}
+    return {
+        full: name for name, full in imported(ast.Module(body=list(tops), type_ignores=[])).items()
+    }
 
 
 def _top(name: str) -> str:

@@ -1,8 +1,9 @@
 """Which fixes are offered: those that were tried, alone or with others of their kind, and held.
 
-A fix holds if its finding is gone and no error or warning has come. It is tried on the files that its own hangs on.
-Fixes of one rule are tried together first; where that fails, those whose findings are left go by themselves, and the
-others in halves. What a trial has shown is kept as long as nothing that it rests on changes.
+A fix holds if its finding is gone and no error or warning has come. It is tried on the files that
+its own hangs on. Fixes of one rule are tried together first; where that fails, those whose findings
+are left go by themselves, and the others in halves. What a trial has shown is kept as long as
+nothing that it rests on changes.
 """
 
 from __future__ import annotations
@@ -64,13 +65,19 @@ class Trials:
     def holding(self, found: Iterable[Finding]) -> frozenset[Finding]:
         """Those of these findings whose fixes hold."""
         ordered = sorted(found, key=lambda each: (each.code, each.sort_key))
-        groups = [list(group) for _, group in itertools.groupby(ordered, key=lambda each: each.code)]
+        groups = [
+            list(group) for _, group in itertools.groupby(ordered, key=lambda each: each.code)
+        ]
         return frozenset(each for group in groups for each in self._holding(group))
 
     def together(self, found: Iterable[Finding]) -> tuple[Finding, ...]:
-        """Those of these findings whose fixes hold when all are made at once; rule by rule, where not all do."""
+        """Those of these findings whose fixes hold when all are made at once; rule by rule, where
+        not all do.
+        """
         ordered = sorted(found, key=lambda each: (each.code, each.sort_key))
-        groups = [list(group) for _, group in itertools.groupby(ordered, key=lambda each: each.code)]
+        groups = [
+            list(group) for _, group in itertools.groupby(ordered, key=lambda each: each.code)
+        ]
         kept: list[Finding] = []
         for group in [ordered] if len(groups) < 2 else [ordered, *groups]:
             more = [each for each in group if each not in kept]
@@ -100,7 +107,8 @@ class Trials:
         given = {pathlib.Path(path): content for path, content in before.texts.given.items()}
         change = changed(before, given, found, self.files)
         after = check(
-            before.files, before.settings_for, given=change.contents, jobs=self.jobs, before=before, judging=True,
+            before.files, before.settings_for, given=change.contents, jobs=self.jobs,
+            before=before, judging=True,
             keeps=False,
         )  # fmt: skip
         return _Trial(change, judged(before, change, after))
@@ -108,9 +116,16 @@ class Trials:
     def _checked_before(self, files: tuple[pathlib.Path, ...]) -> Checked:
         """The check of these files alone, and by the rules that judge fixes."""
         if files not in self._before:
-            given = {pathlib.Path(path): content for path, content in self.checked.texts.given.items()}
+            given = {
+                pathlib.Path(path): content for path, content in self.checked.texts.given.items()
+            }
             self._before[files] = check(
-                files, self.checked.settings_for, given=given, jobs=self.jobs, before=self.checked, judging=True
+                files,
+                self.checked.settings_for,
+                given=given,
+                jobs=self.jobs,
+                before=self.checked,
+                judging=True,
             )
         return self._before[files]
 

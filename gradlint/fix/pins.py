@@ -1,4 +1,6 @@
-"""Which versions of a package a project wants, by what it says of its dependencies and of Python."""
+"""Which versions of a package a project wants, by what it says of its dependencies and of
+Python.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ _NONE, _NEWEST = Version("0"), Version("9999")  # older and newer than all that 
 
 
 def allows_torch(file: pathlib.Path, version: tuple[int, ...]) -> bool:
-    """Whether every torch that the project around `file` supports is at least `version`, as far as it says."""
+    """Whether every torch that the project around `file` supports is at least `version`, as far as
+    it says.
+    """
     project = _project(file)
     if project is None:
         return True
@@ -39,13 +43,19 @@ def allows_torch(file: pathlib.Path, version: tuple[int, ...]) -> bool:
     least = Version(".".join(map(str, version)))
     torches = [allowed for name, allowed in wanted if name == "torch"]
     lowest = [_lowest(allowed) for allowed in torches]
-    if any(each < least for each in lowest if each) or not all(_reaches(allowed, least) for allowed in torches):
+    if any(each < least for each in lowest if each) or not all(
+        _reaches(allowed, least) for allowed in torches
+    ):
         return False
     if any(lowest):
         return True
     pythons = (_lowest(allowed) for name, allowed in wanted if name == "python")
     newest = (
-        torch for python in pythons if python for last, torch in _NEWEST_TORCH if python.release[:2] <= last.release
+        torch
+        for python in pythons
+        if python
+        for last, torch in _NEWEST_TORCH
+        if python.release[:2] <= last.release
     )
     return next(newest, least) >= least
 
@@ -136,7 +146,9 @@ def _pyproject(text: str) -> Iterator[tuple[str, Allowed]]:
 
 
 def _of_poetry(name: str, wanted: str) -> Iterator[tuple[str, Allowed]]:
-    """What poetry's own signs say: `^2.1` is `>=2.1,<3`, `~2.1` is `>=2.1,<2.2`, `2.1` is `==2.1`, `||` is "or"."""
+    """What poetry's own signs say: `^2.1` is `>=2.1,<3`, `~2.1` is `>=2.1,<2.2`, `2.1` is `==2.1`,
+    `||` is "or".
+    """
     ways = (way.strip() for way in wanted.split("||"))
     with contextlib.suppress(InvalidSpecifier):
         yield name, tuple(SpecifierSet(",".join(_clauses(way))) for way in ways)

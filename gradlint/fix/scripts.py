@@ -16,8 +16,12 @@ from gradlint.source.places import Program
 _Imported = Callable[[pathlib.Path], frozenset[pathlib.Path]]
 
 
-def scripts_of(files: Sequence[pathlib.Path], mended: Iterable[pathlib.Path], texts: Texts) -> list[pathlib.Path]:
-    """Those of `files` that do something when they are run, and that are mended or import what is."""
+def scripts_of(
+    files: Sequence[pathlib.Path], mended: Iterable[pathlib.Path], texts: Texts
+) -> list[pathlib.Path]:
+    """Those of `files` that do something when they are run, and that are mended or import what
+    is.
+    """
     wanted = {path.resolve() for path in mended}
     names = {path.resolve(): str(path) for path in files}
 
@@ -29,10 +33,17 @@ def scripts_of(files: Sequence[pathlib.Path], mended: Iterable[pathlib.Path], te
 
     @functools.cache
     def imported(importer: pathlib.Path) -> frozenset[pathlib.Path]:
-        found = (resolve(importer, *origin, is_file) for origin in set(imports(tree(importer) or ast.Module([], []))))
+        found = (
+            resolve(importer, *origin, is_file)
+            for origin in set(imports(tree(importer) or ast.Module([], [])))
+        )
         return frozenset(target.resolve() for target in found if target is not None)
 
-    scripts = [path for path, name in names.items() if (parsed := tree(path)) is not None and is_script(parsed)]
+    scripts = [
+        path
+        for path, name in names.items()
+        if (parsed := tree(path)) is not None and is_script(parsed)
+    ]
     reaching = {path for path in scripts if not wanted.isdisjoint(_reached(path, imported))}
     return [path for path in files if path.resolve() in reaching]
 
@@ -40,7 +51,9 @@ def scripts_of(files: Sequence[pathlib.Path], mended: Iterable[pathlib.Path], te
 def _tree(name: str, texts: Texts) -> ast.Module | None:
     """The tree of a file that is a program as it stands, which a notebook is not."""
     program = texts.program(name)
-    parsed = parse(name, program.text) if isinstance(program, Program) and not program.parts else None
+    parsed = (
+        parse(name, program.text) if isinstance(program, Program) and not program.parts else None
+    )
     return parsed.tree if isinstance(parsed, Source) else None
 
 

@@ -1,4 +1,6 @@
-"""The file of a finding, as its fix sees it: what stands where, and edits that leave all the rest as it is."""
+"""The file of a finding, as its fix sees it: what stands where, and edits that leave all the rest
+as it is.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,18 @@ if TYPE_CHECKING:
     from gradlint.fix.blocks import Draft
 
 _ATOMS = (
-    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp,
+    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.ListComp,
+    ast.DictComp,
     ast.SetComp, ast.JoinedStr,
 )  # fmt: skip
-_ENCLOSED = (ast.Call, ast.keyword, ast.List, ast.Dict, ast.Set, ast.FormattedValue)  # what brackets delimit
+_ENCLOSED = (
+    ast.Call,
+    ast.keyword,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.FormattedValue,
+)  # what brackets delimit
 _WHOLE = (
     ast.withitem,
     ast.Assign,
@@ -61,7 +71,11 @@ class File:
     @functools.cached_property
     def _stretches(self) -> list[tuple[int, int, ast.expr | ast.stmt]]:
         """Where each expression and statement begins and ends, the outer ones first."""
-        return [(*self._stretch(node), node) for node in self._parents if isinstance(node, ast.expr | ast.stmt)]
+        return [
+            (*self._stretch(node), node)
+            for node in self._parents
+            if isinstance(node, ast.expr | ast.stmt)
+        ]
 
     @functools.cached_property
     def _bound(self) -> frozenset[str]:
@@ -74,7 +88,9 @@ class File:
     def _stretch(self, node: ast.AST) -> tuple[int, int]:
         assert isinstance(node, ast.expr | ast.stmt | ast.keyword | ast.arg), node
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
-        return self.layout.byte_offset(node.lineno, node.col_offset), self.layout.byte_offset(end_line, end_column)
+        return self.layout.byte_offset(node.lineno, node.col_offset), self.layout.byte_offset(
+            end_line, end_column
+        )
 
     def _around(self, at: Span, kind: type[ast.AST]) -> ast.AST:
         """The smallest node of this kind around a place; of several of one size, the outermost."""
@@ -96,7 +112,11 @@ class File:
     def statement(self, place: Span | ast.AST) -> ast.stmt:
         if isinstance(place, ast.stmt):
             return place
-        node = self._around(place, ast.stmt) if isinstance(place, Span) else self._enclosing(place, ast.stmt)
+        node = (
+            self._around(place, ast.stmt)
+            if isinstance(place, Span)
+            else self._enclosing(place, ast.stmt)
+        )
         assert isinstance(node, ast.stmt)
         return node
 
@@ -128,13 +148,17 @@ class File:
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         parent = self._parents.get(statement, self.tree)
-        for block in itertools.chain(blocks(parent), *(blocks(case) for case in getattr(parent, "cases", ()))):
+        for block in itertools.chain(
+            blocks(parent), *(blocks(case) for case in getattr(parent, "cases", ()))
+        ):
             if statement in block:
                 return block
         raise NoFixError("the statement stands in no block")
 
     def text(self, node: ast.AST) -> str:
-        start, end = self._parenthesised(node) if isinstance(node, ast.expr) else self._stretch(node)
+        start, end = (
+            self._parenthesised(node) if isinstance(node, ast.expr) else self._stretch(node)
+        )
         return self.layout.text[start:end]
 
     def operand(self, node: ast.expr) -> str:
@@ -172,7 +196,11 @@ class File:
         start, end = self._stretch(node)
         if not self._stands_alone(node, content) and not self._is_parenthesised(node):
             content = _enclosed(content)
-        elif self._is_parenthesised(node) and "\n" not in content and isinstance(expression(content), _ATOMS):
+        elif (
+            self._is_parenthesised(node)
+            and "\n" not in content
+            and isinstance(expression(content), _ATOMS)
+        ):
             start, end = self._parenthesised(node)
         return self._edit(start, end, content)
 
@@ -180,7 +208,9 @@ class File:
         return self._edit(*self._stretch(statement), content)
 
     def before_text(self, node: ast.expr | ast.stmt | ast.keyword, content: str) -> Edit:
-        start = self._parenthesised(node)[0] if isinstance(node, ast.expr) else self._stretch(node)[0]
+        start = (
+            self._parenthesised(node)[0] if isinstance(node, ast.expr) else self._stretch(node)[0]
+        )
         return self._edit(start, start, content)
 
     def behind_text(self, node: ast.expr, content: str) -> Edit:
@@ -209,7 +239,11 @@ class File:
         return self._edit(start, end, "")
 
     def _whole(self, argument: ast.expr | ast.keyword) -> tuple[int, int]:
-        return self._parenthesised(argument) if isinstance(argument, ast.expr) else self._stretch(argument)
+        return (
+            self._parenthesised(argument)
+            if isinstance(argument, ast.expr)
+            else self._stretch(argument)
+        )
 
     def add_argument(self, call: ast.Call, content: str) -> Edit:
         arguments = _arguments(call)
@@ -276,11 +310,15 @@ class File:
     ) -> Edits:
         draft = self._draft(compound)
         given = [each.context_expr for each in compound.items]
-        draft.unwrap(compound, None if item is None else given.index(item), inside or compound.body, kept)
+        draft.unwrap(
+            compound, None if item is None else given.index(item), inside or compound.body, kept
+        )
         return self._changed(draft)
 
     def _draft(self, *statements: ast.stmt) -> Draft:
-        """The statements as libcst reads them, which takes a while to import: not before something is mended so."""
+        """The statements as libcst reads them, which takes a while to import: not before something
+        is mended so.
+        """
         from gradlint.fix.blocks import Draft
 
         return Draft(self.layout, statements)
@@ -298,12 +336,19 @@ class File:
         return "".join(f"{indent}{line}{self.layout.newline}" for line in lines)
 
     def _parenthesised(self, node: ast.expr) -> tuple[int, int]:
-        """Where an expression stands with the parentheses around it; those of a call are not its own."""
+        """Where an expression stands with the parentheses around it; those of a call are not its
+        own.
+        """
         start, end = self._stretch(node)
         text, limit = self.layout.text, self._limit(node)
         while True:
             before, behind = _back(text, start), _forth(text, end)
-            if before <= limit[0] or behind >= limit[1] or text[before - 1] != "(" or text[behind] != ")":
+            if (
+                before <= limit[0]
+                or behind >= limit[1]
+                or text[before - 1] != "("
+                or text[behind] != ")"
+            ):
                 return start, end
             start, end = before - 1, behind + 1
 
@@ -323,7 +368,9 @@ class File:
         return self._parenthesised(node) != self._stretch(node)
 
     def _stands_alone(self, node: ast.expr, content: str) -> bool:
-        """Whether `content` needs no parentheses in the place of `node`, for brackets or a statement delimit it."""
+        """Whether `content` needs no parentheses in the place of `node`, for brackets or a
+        statement delimit it.
+        """
         parent = self._parents[node]
         if isinstance(parent, ast.IfExp):
             return isinstance(expression(f"({content})"), ast.BinOp | ast.BoolOp | ast.Compare)

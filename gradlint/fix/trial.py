@@ -1,4 +1,6 @@
-"""The trial of fixes: they are made in a copy of the files, and what a check of the copy finds judges them."""
+"""The trial of fixes: they are made in a copy of the files, and what a check of the copy finds
+judges them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What fixes have made of files: `contents` are all that differ from the disk, `originals` what was mended."""
+    """What fixes have made of files: `contents` are all that differ from the disk, `originals` what
+    was mended.
+    """
 
     contents: Contents
     originals: Contents
@@ -33,7 +37,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check after a change found: which of the mended findings are still there, and which have come."""
+    """What a check after a change found: which of the mended findings are still there, and which
+    have come.
+    """
 
     left: frozenset[Finding]
     fresh: tuple[Finding, ...]
@@ -44,8 +50,12 @@ class Verdict:
         return not self.left and not self.fresh
 
 
-def changed(checked: Checked, contents: Mapping[pathlib.Path, bytes], found: Iterable[Finding], files: Files) -> Change:
-    """The files after as many fixes of these findings as go together; `contents` are those that are not on disk."""
+def changed(
+    checked: Checked, contents: Mapping[pathlib.Path, bytes], found: Iterable[Finding], files: Files
+) -> Change:
+    """The files after as many fixes of these findings as go together; `contents` are those that are
+    not on disk.
+    """
     by_path: dict[str, list[Finding]] = {}
     for finding in found:
         by_path.setdefault(finding.at.path, []).append(finding)
@@ -73,7 +83,9 @@ def _from_below(item: tuple[str, object]) -> tuple[str, int]:
 
 
 def _encoded(path: str, text: str, original: bytes) -> bytes:
-    """The file with this program, encoded (with byte order mark) as the original; nothing where that cannot be."""
+    """The file with this program, encoded (with byte order mark) as the original; nothing where
+    that cannot be.
+    """
     try:
         return document.encode(path, text, original)
     except UnicodeError:
@@ -81,15 +93,24 @@ def _encoded(path: str, text: str, original: bytes) -> bytes:
 
 
 def key_of(finding: Finding, checked: Checked) -> Key:
-    """What stays of a finding when lines move: its code, its message without numbers, and the line's text."""
+    """What stays of a finding when lines move: its code, its message without numbers, and the
+    line's text.
+    """
     lines = checked.texts.lines(finding.at.path)
     line = lines[finding.at.line - 1].strip() if finding.at.line <= len(lines) else ""
-    return document.file_of(finding.at.path), finding.code, re.sub(r"\d+", "", finding.message), line
+    return (
+        document.file_of(finding.at.path),
+        finding.code,
+        re.sub(r"\d+", "", finding.message),
+        line,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A finding by what stays of it through a change: its place, or its words and the text of its line."""
+    """A finding by what stays of it through a change: its place, or its words and the text of its
+    line.
+    """
 
     finding: Finding
     place: Place
@@ -101,19 +122,30 @@ class _Mark:
 
 
 def judged(before: Checked, change: Change, after: Checked) -> Verdict:
-    """What the check `after` a change says of it, by all that was found: a setting or a comment changes no program."""
+    """What the check `after` a change says of it, by all that was found: a setting or a comment
+    changes no program.
+    """
     mended = {replace(each, fix=None): each for each in change.mended}
     was = [_mark(each, before, change.edits) for each in before.everywhere]
     others = [each for each in was if replace(each.finding, fix=None) not in mended]
     come = _unknown([_mark(each, after, {}) for each in after.everywhere], others)
-    gone = {mended[found]: each for each in was if (found := replace(each.finding, fix=None)) in mended}
+    gone = {
+        mended[found]: each for each in was if (found := replace(each.finding, fix=None)) in mended
+    }
     places, keys = {each.place for each in come}, {each.key for each in come}
-    still = {finding: each for finding, each in gone.items() if each.place in places or each.key in keys}
-    left = still.keys() | (set(change.mended) - gone.keys())  # what was not found before cannot be seen to go
+    still = {
+        finding: each for finding, each in gone.items() if each.place in places or each.key in keys
+    }
+    left = still.keys() | (
+        set(change.mended) - gone.keys()
+    )  # what was not found before cannot be seen to go
     told = {name for each in still.values() for name in (each.place, each.key)}
     warned = frozenset[str]().union(*(rules()[each.code].spoilt_by for each in change.mended))
     fresh = [each for each in come if each.is_bad or each.finding.code in warned]
-    return Verdict(frozenset(left), tuple(each.finding for each in fresh if told.isdisjoint((each.place, each.key))))
+    return Verdict(
+        frozenset(left),
+        tuple(each.finding for each in fresh if told.isdisjoint((each.place, each.key))),
+    )
 
 
 def _mark(finding: Finding, checked: Checked, edits: Mapping[str, Sequence[Edit]]) -> _Mark:
@@ -133,7 +165,9 @@ def _unknown(found: Sequence[_Mark], known: Sequence[_Mark]) -> list[_Mark]:
 def _matched(
     found: Sequence[_Mark], known: Sequence[_Mark], name: Callable[[_Mark], object]
 ) -> tuple[list[_Mark], list[_Mark], list[_Mark]]:
-    """What is left on both sides when each has met one of its name, and what was not as bad before."""
+    """What is left on both sides when each has met one of its name, and what was not as bad
+    before.
+    """
     waiting: dict[object, list[_Mark]] = collections.defaultdict(list)
     for each in known:
         waiting[name(each)].append(each)

@@ -1,4 +1,6 @@
-"""`gradlint verify`: the fixes are made in a copy, both programs are run and watched, and what they did is compared."""
+"""`gradlint verify`: the fixes are made in a copy, both programs are run and watched, and what they
+did is compared.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from gradlint.source.files import discover
 SEED = 0  # both runs draw the same random numbers, unless the program seeds them itself
 SAME = 1e-4  # how far two losses may differ, relatively: the order of a sum is not always the same
 _WIDTH = 60
-# As an installed command starts: with no folder of the project on the path from which gradlint is imported.
+# As an installed command starts: with no folder of the project on the path from which gradlint is
+# imported.
 _START = """
 import os, sys
 sys.path[: not sys.path[0]] = [os.path.dirname(sys.executable)]
@@ -44,7 +47,9 @@ class Ran:
     findings: tuple[str, ...]
     gradients: Mapping[str, bool]
     losses: tuple[float, ...]
-    before_bug: int | None  # how many of the losses come before the first step at which a bug struck; None: none did
+    before_bug: (
+        int | None
+    )  # how many of the losses come before the first step at which a bug struck; None: none did
     codes: frozenset[str]  # what a run can show
 
     @property
@@ -68,7 +73,9 @@ class Comparison:
 
     @property
     def holds(self) -> bool:
-        """Whether the mended run is clean, and the losses are the same where the bug did not strike."""
+        """Whether the mended run is clean, and the losses are the same where the bug did not
+        strike.
+        """
         return self.after.is_clean and self._same_losses >= self._losses_to_keep
 
     @property
@@ -113,21 +120,26 @@ class Comparison:
             return f"All {same} losses are the same." if same else "Neither run computed a loss."
         if same < kept:
             return (
-                f"The losses differ from backward {same + 1} on, where no bug has struck: a fix changes something else."
+                f"The losses differ from backward {same + 1} on, where no bug has struck: a fix "
+                "changes something else."
             )
         if same == all_before:
             return f"All {same} losses of the first run are the same in the second."
-        return f"The losses differ from backward {same + 1} on" + (", where the bug strikes." if kept else ".")
+        return f"The losses differ from backward {same + 1} on" + (
+            ", where the bug strikes." if kept else "."
+        )
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--steps", type=click.IntRange(min=1), help="Stop both runs after this many optimizer steps.")
+@click.option(
+    "--steps", type=click.IntRange(min=1), help="Stop both runs after this many optimizer steps."
+)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="SCRIPT [ARG]...")
 def verify(words: tuple[str, ...], steps: int | None) -> int:
     """Mend a copy of the program, run both, and show side by side what they did.
 
-    Leaves with 0 only if the mended program comes to its end, nothing is found in its run, and the losses are the same
-    where the bug did not strike.
+    Leaves with 0 only if the mended program comes to its end, nothing is found in its run, and the
+    losses are the same where the bug did not strike.
     """
     settings_for = settings_finder(lambda settings: settings.overridden(Selection(), (), {}))
     settings = settings_for(pathlib.Path.cwd())
@@ -140,7 +152,9 @@ def verify(words: tuple[str, ...], steps: int | None) -> int:
 
 
 def root_of(project: pathlib.Path) -> pathlib.Path:
-    """The folder to copy: that of the project around the current folder, or else the current folder."""
+    """The folder to copy: that of the project around the current folder, or else the current
+    folder.
+    """
     here = pathlib.Path.cwd().resolve()
     return project.resolve() if here.is_relative_to(project.resolve()) else here
 
@@ -156,20 +170,30 @@ def script_in(root: pathlib.Path, script: str) -> pathlib.Path:
     return path.relative_to(root)
 
 
-def compare(root: pathlib.Path, repaired: Repaired, words: Sequence[str], steps: int | None = None) -> Comparison:
+def compare(
+    root: pathlib.Path, repaired: Repaired, words: Sequence[str], steps: int | None = None
+) -> Comparison:
     """Runs the program `words` in a copy of `root` as it is, and in one with the fixes."""
     script = script_in(root, words[0])
     contents = {script_in(root, str(path)): content for path, content in repaired.contents.items()}
     with tempfile.TemporaryDirectory(prefix="gradlint-") as scratch:
-        copies = [_mirrored(root, pathlib.Path(scratch).resolve() / name) for name in ("before", "after")]
+        copies = [
+            _mirrored(root, pathlib.Path(scratch).resolve() / name) for name in ("before", "after")
+        ]
         if copies[0].linked:
-            some = ", ".join(copies[0].linked[:2]) + (" and others" if len(copies[0].linked) > 2 else "")
-            click.echo(f"gradlint: linked, not copied, so that writes reach the original: {some}", err=True)
+            some = ", ".join(copies[0].linked[:2]) + (
+                " and others" if len(copies[0].linked) > 2 else ""
+            )
+            click.echo(
+                f"gradlint: linked, not copied, so that writes reach the original: {some}", err=True
+            )
         for path, content in contents.items():
             target = copies[1].folder / path
             target.unlink()  # it can be a link
             target.write_bytes(content)
-        before, after = (_run(root, copy, [str(copy.folder / script), *words[1:]], steps) for copy in copies)
+        before, after = (
+            _run(root, copy, [str(copy.folder / script), *words[1:]], steps) for copy in copies
+        )
     return Comparison(before, after, repaired)
 
 
@@ -193,10 +217,16 @@ def _run(root: pathlib.Path, copy: Mirror, words: Sequence[str], steps: int | No
 
 
 def _environment(root: pathlib.Path, copy: pathlib.Path) -> dict[str, str]:
-    """What the run gets: modules of the project come from the copy, hashes are the same in both runs."""
+    """What the run gets: modules of the project come from the copy, hashes are the same in both
+    runs.
+    """
     paths = [pathlib.Path(entry).resolve() for entry in sys.path if entry]
     inside = [str(copy / path.relative_to(root)) for path in paths if path.is_relative_to(root)]
-    given = [str(pathlib.Path(e).resolve()) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
+    given = [
+        str(pathlib.Path(e).resolve())
+        for e in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if e
+    ]
     kept = [entry for entry in given if not pathlib.Path(entry).is_relative_to(root)]
     found = {"PYTHONHASHSEED": str(SEED), **os.environ}
     return {**found, "PYTHONPATH": os.pathsep.join([*inside, *kept])}
@@ -208,7 +238,11 @@ def _ran(told: Mapping[str, Any], folder: pathlib.Path) -> Ran:
     return Ran(
         told["ended"],
         told["steps"],
-        tuple(f"{each['code']} {_place(each, folder)}" for each in told["findings"] if each["severity"] != "note"),
+        tuple(
+            f"{each['code']} {_place(each, folder)}"
+            for each in told["findings"]
+            if each["severity"] != "note"
+        ),
         told["gradients"],
         tuple(value for _, value in losses),
         None if struck is None else sum(step < struck for step, _ in losses),
@@ -223,7 +257,11 @@ def _place(found: Mapping[str, Any], folder: pathlib.Path) -> str:
 
 
 def _is_same(one: float, other: float) -> bool:
-    return one == other or (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=SAME)
+    return (
+        one == other
+        or (math.isnan(one) and math.isnan(other))
+        or math.isclose(one, other, rel_tol=SAME)
+    )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -1,1 +1,3 @@
-"""The abstract interpreter: runs training code with abstract tensors and writes what happened on a tape."""
+"""The abstract interpreter: runs training code with abstract tensors and writes what happened on a
+tape.
+"""

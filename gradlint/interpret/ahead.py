@@ -1,4 +1,6 @@
-"""Rounds that a loop over many numbers would not show, and that a branch asks for: `if epoch == 5: unfreeze(model)`."""
+"""Rounds that a loop over many numbers would not show, and that a branch asks for:
+`if epoch == 5: unfreeze(model)`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a number is that was computed from that of a round: `(round + offset) % modulus`, where there is one."""
+    """What a number is that was computed from that of a round: `(round + offset) % modulus`, where
+    there is one.
+    """
 
     loop: Loop
     offset: int = 0
@@ -24,7 +28,11 @@ class Turn:
         """A round in which it comes to `number`, where the loop has one and does not show it."""
         rounds = self.loop.numbers
         if not self.modulus:
-            rounds = rounds[rounds.index(sought) :][:1] if (sought := number - self.offset) in rounds else rounds[:0]
+            rounds = (
+                rounds[rounds.index(sought) :][:1]
+                if (sought := number - self.offset) in rounds
+                else rounds[:0]
+            )
         shown = (self._of(each) for each in self.loop.shown)
         found = (each for each in rounds[: self.modulus or 1] if self._of(each) == number)
         return None if number in shown else next(found, None)
@@ -46,13 +54,21 @@ def computed(m: Machine, op: str, left: Const, right: Const, made: Const) -> Con
         return made
     if op == "%":
         return note(m, made, Turn(turn.loop, turn.offset, right.value)) if right.value > 0 else made
-    return note(m, made, Turn(turn.loop, turn.offset + (right.value if op == "+" else -right.value)))
+    return note(
+        m, made, Turn(turn.loop, turn.offset + (right.value if op == "+" else -right.value))
+    )
 
 
 def ask(m: Machine, left: Const, numbers: Iterable[object]) -> None:
-    """Notes that a number is held against others, one of which it may be in a round that the loop does not show."""
+    """Notes that a number is held against others, one of which it may be in a round that the loop
+    does not show.
+    """
     turn = _turn(m, left)
-    asked = (turn.asked(number) for number in numbers if type(number) is int) if turn is not None else ()
+    asked = (
+        (turn.asked(number) for number in numbers if type(number) is int)
+        if turn is not None
+        else ()
+    )
     number = next((number for number in asked if number is not None), None)
     if turn is not None and number is not None:
         m.branch.ahead.append((turn.loop, number))

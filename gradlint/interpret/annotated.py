@@ -1,4 +1,6 @@
-"""What an annotation says of a parameter beyond the name of a class: `block: type[Basic | Bottleneck]`."""
+"""What an annotation says of a parameter beyond the name of a class:
+`block: type[Basic | Bottleneck]`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _CHOICES = frozenset(["typing.Union", "typing.Optional"])
 
 
 def classes(m: Machine, annotation: ir.Node, frame: Frame, *, within: bool = False) -> list[Class]:
-    """The classes of the program one of which a parameter is, in order; `within`: what `type[…]` is of.
+    """The classes of the program one of which a parameter is, in order; `within`: what `type[…]` is
+    of.
 
     None for `block: Basic`, which is an object of that class.
     """
@@ -37,9 +40,13 @@ def classes(m: Machine, annotation: ir.Node, frame: Frame, *, within: bool = Fal
 
 
 def of_tuple(m: Machine, annotation: ir.Node, frame: Frame) -> list[ir.Node]:
-    """What the items of a tuple are annotated with: `tuple[Optimizer, LRScheduler]`; none of another annotation."""
+    """What the items of a tuple are annotated with: `tuple[Optimizer, LRScheduler]`; none of
+    another annotation.
+    """
     match annotation:
-        case ir.Subscript(target=target, index=ir.Display(items=items)) if _library_name(m, target, frame) in _TUPLES:
+        case ir.Subscript(target=target, index=ir.Display(items=items)) if (
+            _library_name(m, target, frame) in _TUPLES
+        ):
             return items
     return []
 

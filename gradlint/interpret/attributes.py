@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
 
 def method(receiver: Abstract, cls: str, name: str) -> Builtin | None:
-    """A method of the library's model, bound to its receiver; it is told its own name, whoever calls it."""
+    """A method of the library's model, bound to its receiver; it is told its own name, whoever
+    calls it.
+    """
     handler = find_method(cls, name)
     return None if handler is None else _bound(handler, receiver, cls, name)
 
@@ -69,7 +71,9 @@ def of_tensor(m: Machine, tensor: Tensor, name: str, at: Call) -> Abstract | Non
 def _any_method(m: Machine, receiver: Abstract, cls: str, name: str) -> Abstract | None:
     """A method that only the class's catch-all knows (`torch.Tensor.*`)."""
     handler = find_method(cls, "*")
-    return None if handler is None or name.startswith("__") else _bound(handler, receiver, cls, name)
+    return (
+        None if handler is None or name.startswith("__") else _bound(handler, receiver, cls, name)
+    )
 
 
 @handles(ATTRIBUTE, Sequence)
@@ -109,7 +113,13 @@ def of_package(m: Machine, package: Package, name: str, at: Call) -> Abstract | 
 def of_function(m: Machine, function: Function, name: str, at: Call) -> Abstract | None:
     if name in function.attrs:
         return function.attrs[name]
-    return Const(function.name) if name in ("__name__", "__qualname__") else NONE if name == "__doc__" else None
+    return (
+        Const(function.name)
+        if name in ("__name__", "__qualname__")
+        else NONE
+        if name == "__doc__"
+        else None
+    )
 
 
 @handles(ATTRIBUTE, Builtin)
@@ -128,8 +138,14 @@ def of_range(m: Machine, value: Range, name: str, at: Call) -> Abstract | None:
 
 
 def _computed(found: Abstract, receiver: Abstract) -> Abstract:
-    """What a property gives, marked where it has memory of its own and the object does not keep it."""
-    if not isinstance(found, Tensor) or found.node.kind is not Kind.OPERATION or found.node.storage is None:
+    """What a property gives, marked where it has memory of its own and the object does not keep
+    it.
+    """
+    if (
+        not isinstance(found, Tensor)
+        or found.node.kind is not Kind.OPERATION
+        or found.node.storage is None
+    ):
         return found
     is_kept = any(held is found for held in getattr(receiver, "attrs", {}).values())
     is_view = any(source.storage is found.node.storage for source in found.node.inputs)
@@ -138,8 +154,12 @@ def _computed(found: Abstract, receiver: Abstract) -> Abstract:
     return found
 
 
-def bound_member(m: Machine, member: Abstract, receiver: Abstract, cls: Abstract, at: Call) -> Abstract:
-    """What looking up `member` on an object gives: a bound method, a property's value, the member itself."""
+def bound_member(
+    m: Machine, member: Abstract, receiver: Abstract, cls: Abstract, at: Call
+) -> Abstract:
+    """What looking up `member` on an object gives: a bound method, a property's value, the member
+    itself.
+    """
     if isinstance(member, Function):
         return Bound(member, receiver)
     if isinstance(member, Builtin) and member.wraps is not None:
@@ -156,7 +176,10 @@ def bound_member(m: Machine, member: Abstract, receiver: Abstract, cls: Abstract
         if member.cls == "builtins.classmethod":
             inner = member.state.get("function")
             return Bound(inner, cls) if isinstance(inner, Abstract) else member
-    if isinstance(member, Instance) and (getter := m.session.member_of(member.cls, "__get__")) is not None:
+    if (
+        isinstance(member, Instance)
+        and (getter := m.session.member_of(member.cls, "__get__")) is not None
+    ):
         return m.invoke(getter, [member, receiver, cls], at)
     return member
 
@@ -188,25 +211,36 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
     if name.startswith("__") and not instance.cls.has_unknown_base:
         return Unknown(m.symbol(instance).derive(("attribute", name), name), data=True)
     if _is_left_out(m, instance, name):
-        raise Raised(Object("builtins.AttributeError", at.frame.span(at.node)), at.frame.span(at.node))
+        raise Raised(
+            Object("builtins.AttributeError", at.frame.span(at.node)), at.frame.span(at.node)
+        )
     return None
 
 
 def _setter(receiver: Abstract) -> Bound:
     """The `__setattr__` of modules, or else that of all objects."""
     is_module = isinstance(receiver, Instance) and receiver.module is not None
-    return Bound(Lib(f"{'torch.nn.Module' if is_module else 'builtins.object'}.__setattr__"), receiver)
+    return Bound(
+        Lib(f"{'torch.nn.Module' if is_module else 'builtins.object'}.__setattr__"), receiver
+    )
 
 
 def _is_left_out(m: Machine, instance: Instance, name: str) -> bool:
-    """Whether only the `__init__` of the object that was entered makes an attribute, as on another path than this."""
+    """Whether only the `__init__` of the object that was entered makes an attribute, as on another
+    path than this.
+    """
     if m.oracle.prepares or instance is not m.state.get("made") or m.session.elsewhere is None:
         return False
     return name in m.session.elsewhere.made & m.session.made and not instance.cls.has_unknown_base
 
 
 def _in_lineage(
-    m: Machine, receiver: Abstract, cls: Class, lineage: list[Class | Lib | Unknown], name: str, at: Call
+    m: Machine,
+    receiver: Abstract,
+    cls: Class,
+    lineage: list[Class | Lib | Unknown],
+    name: str,
+    at: Call,
 ) -> Abstract | None:
     for entry in lineage:
         if isinstance(entry, Class):
@@ -215,7 +249,11 @@ def _in_lineage(
         elif isinstance(entry, Lib):
             base = canonical(entry.name)
             handler, model = find_attribute(base, name), find_method(base, name)
-            own = library_receiver(receiver, base) if handler is not None or model is not None else None
+            own = (
+                library_receiver(receiver, base)
+                if handler is not None or model is not None
+                else None
+            )
             if handler is not None and own is not None:
                 return handler(m, own, at)
             if name == "__init__" and isinstance(receiver, Instance):
@@ -227,7 +265,9 @@ def _in_lineage(
 
 def _constructor(instance: Instance, base: str) -> Builtin:
     """`super().__init__`, where a library's class is next."""
-    return Builtin("__init__", lambda m, call: construct(m, instance, base, call), receiver=instance)
+    return Builtin(
+        "__init__", lambda m, call: construct(m, instance, base, call), receiver=instance
+    )
 
 
 @handles(ATTRIBUTE, Class)
@@ -259,7 +299,9 @@ def _class_member(cls: Class, member: Abstract) -> Abstract:
 
 
 def _taken(m: Machine, cls: Class, name: str, member: Abstract, at: Call) -> Abstract:
-    """`member`, or what a library base makes of its being taken from the class (`MyFunction.forward`)."""
+    """`member`, or what a library base makes of its being taken from the class
+    (`MyFunction.forward`).
+    """
     for base in cls.libraries():
         handler = find_method(canonical(base), f"taken.{name}")
         if handler is not None:
@@ -306,7 +348,10 @@ def of_super(m: Machine, value: Super, name: str, at: Call) -> Abstract | None:
     if name in ("__init__", "__init_subclass__", "__post_init__", "__enter__", "__exit__"):
         return Builtin(name, lambda _machine, _call: NONE)
     return Builtin(
-        name, lambda machine, call: call_unknown(machine, machine.symbol(receiver).derive(("super", name), name), call)
+        name,
+        lambda machine, call: call_unknown(
+            machine, machine.symbol(receiver).derive(("super", name), name), call
+        ),
     )
 
 
@@ -324,7 +369,9 @@ def of_object(m: Machine, made: Object, name: str, at: Call) -> Abstract | None:
 
 
 def _held_part(made: Instance | Object, name: str) -> Abstract | None:
-    """`net.act`, `net.get_submodule("0")`, `lstm.bias_hh_l0`: a part of a module by the name that it has there."""
+    """`net.act`, `net.get_submodule("0")`, `lstm.bias_hh_l0`: a part of a module by the name that
+    it has there.
+    """
     own, items = made.state.get("parameters"), made.state.get("items")
     if isinstance(own, dict) and name in own:
         return own[name]  # type: ignore[no-any-return]
@@ -346,31 +393,47 @@ _SIZES = frozenset(["shape", "ndim", "size"])  # `image.size`, which is not call
 
 
 def is_looked_at(name: str, at: Call) -> bool:
-    """Whether a name that is a method of tensors or modules is not called: `config.type`, `args.train` are settings."""
-    return isinstance(at.node, ir.Attribute) and not at.node.is_called and find_attribute("torch.Tensor", name) is None
+    """Whether a name that is a method of tensors or modules is not called: `config.type`,
+    `args.train` are settings.
+    """
+    return (
+        isinstance(at.node, ir.Attribute)
+        and not at.node.is_called
+        and find_attribute("torch.Tensor", name) is None
+    )
 
 
 @handles(ATTRIBUTE, Unknown)
 def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
-    """An attribute of something unknown: what was assigned to it, what tensors and optimizers have, or a part of it."""
+    """An attribute of something unknown: what was assigned to it, what tensors and optimizers have,
+    or a part of it.
+    """
     override = m.override(unknown.symbol, "attribute", name)
     if override is not None:
         return override
     if unknown.type == "str":
-        return method(unknown, "str", name) or derived(m, unknown, "attribute", name, at.node, at.frame)
+        return method(unknown, "str", name) or derived(
+            m, unknown, "attribute", name, at.node, at.frame
+        )
     for guess in find_guesses(name):
         found = guess(m, unknown, name, at)
         if found is not None:
             return found
     kind = m.session.kind_of_field(unknown.symbol, name) if m.session.classes else ""
     if kind:
-        return Unknown(unknown.symbol.derive(("attribute", name), at.frame.text(at.node)), data=True, type=kind)
+        return Unknown(
+            unknown.symbol.derive(("attribute", name), at.frame.text(at.node)), data=True, type=kind
+        )
     known = method(unknown, "unknown", name)
     if known is not None and not is_looked_at(name, at):
         return known
     if name in _SIZES:  # of a tensor, most likely: a number, and nothing to differentiate
-        return Unknown(unknown.symbol.derive(("attribute", name), at.frame.text(at.node)), data=True)
+        return Unknown(
+            unknown.symbol.derive(("attribute", name), at.frame.text(at.node)), data=True
+        )
     made = derived(m, unknown, "attribute", name, at.node, at.frame)
     if known is not None:
-        m.state.setdefault("looked at", {})[made.symbol] = known  # clear = optimizer.zero_grad; clear()
+        m.state.setdefault("looked at", {})[made.symbol] = (
+            known  # clear = optimizer.zero_grad; clear()
+        )
     return made

@@ -1,4 +1,6 @@
-"""Calls: of functions of the program, of classes, of the library's model, of things unknown; and `with`."""
+"""Calls: of functions of the program, of classes, of the library's model, of things unknown; and
+`with`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,25 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import calm, tensors
 from gradlint.interpret.gaps import BACKWARDS, Gap, GiveUp, Overrun
-from gradlint.interpret.machine import BREAK, CALL, MAX_DEPTH, MAX_RECURSION, MAX_UNKNOWN, Frame, Raised, handles
-from gradlint.interpret.registry import FALLBACKS, FUNCTIONS, METHODS, canonical, find_method, is_a, tell
+from gradlint.interpret.machine import (
+    BREAK,
+    CALL,
+    MAX_DEPTH,
+    MAX_RECURSION,
+    MAX_UNKNOWN,
+    Frame,
+    Raised,
+    handles,
+)
+from gradlint.interpret.registry import (
+    FALLBACKS,
+    FUNCTIONS,
+    METHODS,
+    canonical,
+    find_method,
+    is_a,
+    tell,
+)
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -39,16 +58,22 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 SHARE = 3  # the part of the steps that are left which a call out of the file of a part may take
-_ByLiterals = dict[tuple[tuple[object, object], ...], list[tape.Value]]  # results, by the literals of their calls
+_ByLiterals = dict[
+    tuple[tuple[object, object], ...], list[tape.Value]
+]  # results, by the literals of their calls
 
 
 @handles(CALL, Function)
 def call_function(m: Machine, function: Function, call: Call) -> Abstract:
     """Runs a function of the program; a generator function waits until it is iterated."""
     statements = body(function.node)
-    frame = Frame(function.node.code, bind_arguments(m, function, call), function.scope, function=function)
+    frame = Frame(
+        function.node.code, bind_arguments(m, function, call), function.scope, function=function
+    )
     if function.node.is_generator:
-        return Object("builtins.generator", call.frame.span(call.node), {"frame": frame, "function": function})
+        return Object(
+            "builtins.generator", call.frame.span(call.node), {"frame": frame, "function": function}
+        )
     run_it = functools.partial(run, m, function, frame, statements, call)
     entered = m.session.entered
     if entered is None or (frame.code is entered) is (call.frame.code is entered):
@@ -59,7 +84,9 @@ def call_function(m: Machine, function: Function, call: Call) -> Abstract:
     return _unseen(m, function.name, call) if made is None else made
 
 
-def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node], call: Call) -> Abstract:
+def run(
+    m: Machine, function: Function, frame: Frame, statements: list[ir.Node], call: Call
+) -> Abstract:
     """The body of a function, within the bounds on depth and recursion."""
     if _recurses(m, frame):
         m.gap("recursion", call.frame.span(call.node), function.name)
@@ -85,7 +112,11 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
     except (GiveUp, Raised) as ended:  # what stands behind was not run: it is entered by itself
         ended.running.append(function)
         steps = (event for event in m.tape.events[before:] if isinstance(event, tape.Backward))
-        if not was_run and (isinstance(ended, GiveUp) or next(steps, None) is None or _has_more(m, statements, frame)):
+        if not was_run and (
+            isinstance(ended, GiveUp)
+            or next(steps, None) is None
+            or _has_more(m, statements, frame)
+        ):
             m.executed.discard(function.node)
         if not isinstance(ended, Overrun) or ended.frame is not frame:
             raise
@@ -111,21 +142,31 @@ def run(m: Machine, function: Function, frame: Frame, statements: list[ir.Node],
 def _has_more(m: Machine, statements: list[ir.Node], frame: Frame) -> bool:
     """Whether backwards stand in a function that was left that nothing has come to."""
     calls = (node for node in ir.within(statements) if isinstance(node, ir.Call))
-    methods = [each for each in calls if isinstance(each.function, ir.Attribute) and each.function.name in BACKWARDS]
+    methods = [
+        each
+        for each in calls
+        if isinstance(each.function, ir.Attribute) and each.function.name in BACKWARDS
+    ]
     return any((frame.code.path, each.at[0]) not in m.session.reached for each in methods)
 
 
 def _passed_over(m: Machine, function: Function, call: Call) -> Abstract:
-    """What a function gives that is not run, as it cannot train and has ended the analysis: something unknown."""
+    """What a function gives that is not run, as it cannot train and has ended the analysis:
+    something unknown.
+    """
     symbol, given = m.session.library_symbol(function.name), call.args
     if function.owner is not None and given:
         receiver, *given = given
         symbol = m.symbol(receiver).derive(("attribute", function.name), function.name)
-    return call_unknown(m, symbol, Call(call.name, given, call.kwargs, call.node, call.frame, call.open))
+    return call_unknown(
+        m, symbol, Call(call.name, given, call.kwargs, call.node, call.frame, call.open)
+    )
 
 
 def within(m: Machine, most: int, run_it: Callable[[], Abstract]) -> Abstract | None:
-    """What some code gives; None where it raises or takes more than so many steps: the program goes on behind it."""
+    """What some code gives; None where it raises or takes more than so many steps: the program goes
+    on behind it.
+    """
     before = m.most
     bound = m.most = min(m.steps + most, before)
     grad, autocast, loops, branch = m.grad, list(m.autocast), list(m.loops), m.branch
@@ -147,7 +188,9 @@ def within(m: Machine, most: int, run_it: Callable[[], Abstract]) -> Abstract | 
 
 
 def _back(m: Machine, run_it: Callable[[], Abstract]) -> Abstract:
-    """What code of the part's own file gives that code out of it has called: its steps are those of the part."""
+    """What code of the part's own file gives that code out of it has called: its steps are those of
+    the part.
+    """
     bound, before = m.most, m.steps
     m.most = m.session.most
     try:
@@ -163,26 +206,41 @@ def _recurses(m: Machine, frame: Frame) -> bool:
 
 
 def _goes_astray(m: Machine, frame: Frame) -> bool:
-    """Whether a function that runs calls itself for nothing but parts of what is unknown: each level is like the last.
+    """Whether a function that runs calls itself for nothing but parts of what is unknown: each
+    level is like the last.
 
     Where each has two items, four levels are fifteen calls that show what three do.
     """
-    outer = next(other for other in reversed(m.frames) if other.function and other.function.node is frame.function.node)
+    outer = next(
+        other
+        for other in reversed(m.frames)
+        if other.function and other.function.node is frame.function.node
+    )
     fresh = [value for name, value in frame.locals.items() if value is not outer.locals.get(name)]
     return bool(fresh) and not any(map(_says_something, fresh))
 
 
 def _says_something(value: Abstract) -> bool:
-    return not isinstance(value, Unknown) and not (isinstance(value, Tensor) and not value.node.requires_grad)
+    return not isinstance(value, Unknown) and not (
+        isinstance(value, Tensor) and not value.node.requires_grad
+    )
 
 
 def _of_other_classes(m: Machine, function: Function) -> frozenset[int]:
-    """The lengths of the tuples that methods of this name return in the file: who takes one apart has another model."""
-    return m.session.program.arities(function.scope.module, function.name) if function.owner else frozenset()
+    """The lengths of the tuples that methods of this name return in the file: who takes one apart
+    has another model.
+    """
+    return (
+        m.session.program.arities(function.scope.module, function.name)
+        if function.owner
+        else frozenset()
+    )
 
 
 def bind_arguments(m: Machine, function: Function, call: Call) -> dict[str, Abstract]:
-    """The parameters of a function by name, as the call gives them; what is not given and has no default is unknown."""
+    """The parameters of a function by name, as the call gives them; what is not given and has no
+    default is unknown.
+    """
     bound: dict[str, Abstract] = {}
     args, kwargs = list(call.args), dict(call.kwargs)
     for parameter in function.node.parameters:
@@ -206,7 +264,9 @@ def bind_arguments(m: Machine, function: Function, call: Call) -> dict[str, Abst
 
 
 def _note_source(m: Machine, given: Abstract, call: Call) -> None:
-    """Writes down that something unknown, or more of a dict, comes out of what a call hands on by `**`."""
+    """Writes down that something unknown, or more of a dict, comes out of what a call hands on by
+    `**`.
+    """
     if call.rest is not None:
         m.state.setdefault("copied from", {})[m.symbol(given)] = m.symbol(call.rest)
 
@@ -214,7 +274,10 @@ def _note_source(m: Machine, given: Abstract, call: Call) -> None:
 @handles(CALL, Bound)
 def call_bound(m: Machine, bound: Bound, call: Call) -> Abstract:
     args = [bound.receiver, *call.args]
-    return m.call(bound.function, Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest))
+    return m.call(
+        bound.function,
+        Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest),
+    )
 
 
 @handles(CALL, Builtin)
@@ -261,7 +324,12 @@ def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
     known = known or m.session.called_as(m, function.symbol)
     if known is not None:
         return m.call(known, call)
-    if function.data and function.origin is None and function.type != "module" and not _is_made(m, function.symbol):
+    if (
+        function.data
+        and function.origin is None
+        and function.type != "module"
+        and not _is_made(m, function.symbol)
+    ):
         tell("data call", m, function.symbol, call)
     elif _listed(call) != "names":  # the keys of a dict have no gradient
         function.data = False
@@ -273,7 +341,9 @@ def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
 
 
 def _is_made(m: Machine, symbol: Symbol) -> bool:
-    """Whether what is called may be a module although it came with data, loaded or looked up: no method of data."""
+    """Whether what is called may be a module although it came with data, loaded or looked up: no
+    method of data.
+    """
     key = symbol.key
     if not (isinstance(key, tuple) and key[:1] == ("attribute",)):
         return True
@@ -281,7 +351,9 @@ def _is_made(m: Machine, symbol: Symbol) -> bool:
 
 
 def _is_loaded(m: Machine, symbol: Symbol) -> bool:
-    """Whether it was unpickled, or taken out of what was: a whole model can be, whose methods compute."""
+    """Whether it was unpickled, or taken out of what was: a whole model can be, whose methods
+    compute.
+    """
     loaded: set[Symbol] = m.state.get("loaded", set())
     inner: Symbol | None = symbol
     while inner is not None and inner not in loaded:
@@ -309,7 +381,8 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
 
 
 def _owner(m: Machine, called: Symbol) -> Symbol:
-    """Whose parameters a call uses: of the method of something unknown whose parameters were asked for, its own.
+    """Whose parameters a call uses: of the method of something unknown whose parameters were asked
+    for, its own.
 
     `optimizer = SGD(model.parameters()); loss = model.compute_loss(batch)`
     """
@@ -319,14 +392,18 @@ def _owner(m: Machine, called: Symbol) -> Symbol:
 
 
 def _tell_apart(m: Machine, symbol: Symbol, made: tape.Value, call: Call) -> None:
-    """Marks the results of a callable that is called with different literals: `loss(x, fake, 0)`, `loss(x, fake, 1)`.
+    """Marks the results of a callable that is called with different literals: `loss(x, fake, 0)`,
+    `loss(x, fake, 1)`.
 
-    Each can be computed from some of the arguments alone: the loss of the generator, or of the discriminator.
+    Each can be computed from some of the arguments alone: the loss of the generator, or of the
+    discriminator.
     """
     if not isinstance(call.node, ir.Call):
         return
     by_place = [*enumerate(call.node.args), *call.node.kwargs]
-    literals = tuple((place, node.value) for place, node in by_place if isinstance(node, ir.Literal))
+    literals = tuple(
+        (place, node.value) for place, node in by_place if isinstance(node, ir.Literal)
+    )
     if not literals:
         return
     known: _ByLiterals = m.state.setdefault("told apart", {}).setdefault(symbol, {})
@@ -346,17 +423,23 @@ def _note_listing(m: Machine, result: Unknown, call: Call) -> None:
 
 
 def _note_counting(m: Machine, result: Unknown, method: Symbol, call: Call) -> None:
-    """Has `mask.any()` be the question that `mask.sum() > 0` is, of what is handed in as of tensors."""
+    """Has `mask.any()` be the question that `mask.sum() > 0` is, of what is handed in as of
+    tensors.
+    """
     if call.args or call.kwargs or method.source is None:
         return
     function = call.node.function if isinstance(call.node, ir.Call) else None
     if isinstance(function, ir.Attribute) and function.name == "any":
         counting = method.source.derive(("attribute", "sum"), f"{method.source.text}.sum")
-        result.test = m.oracle.facts.any_of(counting.derive(_asked(m, call), f"{counting.text}()").asked)
+        result.test = m.oracle.facts.any_of(
+            counting.derive(_asked(m, call), f"{counting.text}()").asked
+        )
 
 
 def _listed(call: Call) -> str | None:
-    """What a method of something unknown lists: the "entries" of a dict, `x.items()`, or their "names", `x.keys()`."""
+    """What a method of something unknown lists: the "entries" of a dict, `x.items()`, or their
+    "names", `x.keys()`.
+    """
     function = call.node.function if isinstance(call.node, ir.Call) else None
     if not isinstance(function, ir.Attribute) or call.values:
         return None
@@ -370,7 +453,11 @@ def _module_of(own: tape.Value) -> tape.Module:
 
 
 def _asked(m: Machine, call: Call) -> object:
-    by_name = tuple([(name, m.symbol(call.kwargs[name])) for name in sorted(call.kwargs)]) if call.kwargs else ()
+    by_name = (
+        tuple([(name, m.symbol(call.kwargs[name])) for name in sorted(call.kwargs)])
+        if call.kwargs
+        else ()
+    )
     return ("call", tuple(map(m.symbol, call.args)), by_name)
 
 
@@ -395,7 +482,9 @@ def instantiate(m: Machine, cls: Class, call: Call) -> Abstract:
 
 
 def _is_in_view(m: Machine, frame: Frame) -> bool:
-    """Whether what becomes of a module that is made here is seen: it trains until a function puts it in eval mode."""
+    """Whether what becomes of a module that is made here is seen: it trains until a function puts
+    it in eval mode.
+    """
     if frame.function is not None:
         return True
     return not m.session.program.mentions(frame, ".eval(")
@@ -435,8 +524,8 @@ def initialise(m: Machine, instance: Instance, call: Call) -> None:
 def construct(m: Machine, instance: Instance, base: str, call: Call) -> Abstract:
     """Runs the constructor of a library's class on an object of a class derived from it.
 
-    Where the library's model has no `__init__` but a function that makes its objects, such an object becomes the "part"
-    of the instance to which the methods of the library are bound.
+    Where the library's model has no `__init__` but a function that makes its objects, such an
+    object becomes the "part" of the instance to which the methods of the library are bound.
     """
     own, maker = find_method(base, "__init__"), FUNCTIONS.get(base)
     if own is not None:
@@ -455,7 +544,9 @@ _KINDS: dict[str, type[Abstract]] = {  # of what is never an instance of a class
 
 
 def library_receiver(value: Abstract, base: str) -> Abstract | None:
-    """What the model's methods of a library's class take for `value`; None where it is of another class."""
+    """What the model's methods of a library's class take for `value`; None where it is of another
+    class.
+    """
     if isinstance(value, Object):
         return value if is_a(value.cls, base) else None
     for owner, kind in _KINDS.items():
@@ -475,7 +566,11 @@ def _fill_dataclass(m: Machine, instance: Instance, call: Call) -> None:
         if isinstance(cls, Class):
             fields.update({name: default for name, (default, _) in cls.annotations.items()})
     for name, default in fields.items():
-        if isinstance(default, Object) and default.cls == "dataclasses.field" and default.state.get("init") is False:
+        if (
+            isinstance(default, Object)
+            and default.cls == "dataclasses.field"
+            and default.state.get("init") is False
+        ):
             instance.attrs[name] = _field_default(m, default, call, name)
         elif args:
             instance.attrs[name] = args.pop(0)
@@ -510,7 +605,10 @@ def call_instance(m: Machine, instance: Instance, call: Call) -> Abstract:
     if forward is not None:
         call = _prepared(m, instance, call)
         args = call.args if "forward" in instance.attrs else [instance, *call.args]
-        result = m.call(forward, Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest))
+        result = m.call(
+            forward,
+            Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest),
+        )
         if instance.module is not None:
             m.made += 1
             made = tensors.sources(m, [result], call.node, call.frame)
@@ -525,12 +623,18 @@ def call_instance(m: Machine, instance: Instance, call: Call) -> Abstract:
 
 
 def _prepared(m: Machine, module: Instance | Object, call: Call) -> Call:
-    """The call of a module after its forward pre-hooks: with the arguments that they return, where they do."""
+    """The call of a module after its forward pre-hooks: with the arguments that they return, where
+    they do.
+    """
     for hook, takes_kwargs in module.state.get("forward-pre-hooks", ()):
         kwargs = [Mapping(dict(call.kwargs))] if takes_kwargs else []
         match m.invoke(hook, [module, Sequence("tuple", list(call.args)), *kwargs], call):
             case Sequence(items=[Sequence(items=args), Mapping(items=named)]) if takes_kwargs:
-                call = _with(call, args, {name: value for name, value in named.items() if isinstance(name, str)})
+                call = _with(
+                    call,
+                    args,
+                    {name: value for name, value in named.items() if isinstance(name, str)},
+                )
             case Sequence(kind="tuple", items=args) if not takes_kwargs:
                 call = _with(call, args, call.kwargs)
             case Tensor() as only if not takes_kwargs:
@@ -564,7 +668,9 @@ def call_object(m: Machine, made: Object, call: Call) -> Abstract:
 
 @handles(CALL, Const, Sequence, Mapping, Range, Tensor, Package, Super)
 def call_other(m: Machine, value: Abstract, call: Call) -> Abstract:
-    """What cannot be called, or is a name bound to something the analysis lost: of tensors it makes what they carry."""
+    """What cannot be called, or is a name bound to something the analysis lost: of tensors it makes
+    what they carry.
+    """
     if any(isinstance(given, Tensor) for given in call.values):
         return call_unknown(m, m.symbol(value), call)
     return m.unknown(call.frame.text(call.node))
@@ -574,11 +680,13 @@ class _Unwound(Exception):
     """Leaves a generator that is not resumed."""
 
 
-def run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bool], call: Call) -> None:
+def run_generator(
+    m: Machine, generator: Object, visit: Callable[[Abstract], bool], call: Call
+) -> None:
     """Runs a generator; each value that it yields goes to `visit` before it goes on.
 
-    One that came to its end is used up, which is told; it is run again all the same, for its end may be assumed.
-    What a decorator has put "around" it is handed the run of it.
+    One that came to its end is used up, which is told; it is run again all the same, for its end
+    may be assumed. What a decorator has put "around" it is handed the run of it.
     """
     around = generator.state.get("around")
     if around is None:
@@ -587,7 +695,9 @@ def run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], boo
         around(m, lambda inner: _run_generator(m, generator, inner, call), visit)
 
 
-def _run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bool], call: Call) -> None:
+def _run_generator(
+    m: Machine, generator: Object, visit: Callable[[Abstract], bool], call: Call
+) -> None:
     frame, function = generator.state["frame"], generator.state["function"]
     given = Sequence("generator", [])
     if "given" in generator.state:
@@ -597,7 +707,9 @@ def _run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bo
 
     def on_yield(value: Abstract) -> Abstract:
         inside = m.loops
-        m.set_loops(list(outside))  # what is done with a value is no part of the generator's own loops
+        m.set_loops(
+            list(outside)
+        )  # what is done with a value is no part of the generator's own loops
         for loop in inside[len(outside) :] if outside else ():
             outside[-1].sizes.update(loop.sizes)  # but how long something is stays known
             outside[-1].fed_by.add(loop.number)
@@ -627,7 +739,9 @@ def _run_generator(m: Machine, generator: Object, visit: Callable[[Abstract], bo
             m.executed.discard(function.node)
 
 
-def run_context(m: Machine, context: Abstract, inside: Callable[[Abstract], None], call: Call) -> None:
+def run_context(
+    m: Machine, context: Abstract, inside: Callable[[Abstract], None], call: Call
+) -> None:
     """`with context as entered: inside(entered)`."""
     if isinstance(context, Lib):
         tell("discarded", m, context, call.node, call.frame)  # with torch.no_grad: …
@@ -653,14 +767,18 @@ def run_context(m: Machine, context: Abstract, inside: Callable[[Abstract], None
 
 
 def _as_called(m: Machine, cls: Lib, call: Call) -> Abstract:
-    """What a class of contexts gives that was not called: Python raises, and what follows is run as it is meant."""
+    """What a class of contexts gives that was not called: Python raises, and what follows is run as
+    it is meant.
+    """
     made = m.call(cls, Call(cls.name, [], {}, call.node, call.frame))
     is_context = isinstance(made, Object) and find_method(made.cls, "__enter__") is not None
     return made if is_context else cls
 
 
 def enter(m: Machine, context: Abstract, call: Call) -> tuple[Abstract, Callable[..., Abstract]]:
-    """What `__enter__` gives, and what is called in the end with the call that ends it and the error: `__exit__`."""
+    """What `__enter__` gives, and what is called in the end with the call that ends it and the
+    error: `__exit__`.
+    """
     begin, end = m.attribute(context, "__enter__", call), m.attribute(context, "__exit__", call)
     before, start = m.grad, len(m.tape.events)
     entered = m.invoke(begin, [], call) if not isinstance(begin, Unknown) else context
@@ -676,10 +794,15 @@ def enter(m: Machine, context: Abstract, call: Call) -> tuple[Abstract, Callable
     return entered, leave
 
 
-def _run_context_function(m: Machine, context: Object, inside: Callable[[Abstract], None], call: Call) -> None:
+def _run_context_function(
+    m: Machine, context: Object, inside: Callable[[Abstract], None], call: Call
+) -> None:
     """A context manager written as a generator: its `yield` is where the body runs."""
     function = context.state["function"]
-    made = m.call(function, Call(call.name, context.state["args"], context.state["kwargs"], call.node, call.frame))
+    made = m.call(
+        function,
+        Call(call.name, context.state["args"], context.state["kwargs"], call.node, call.frame),
+    )
     if not (isinstance(made, Object) and made.cls == "builtins.generator"):
         inside(made)
         return
@@ -693,4 +816,6 @@ def _run_context_function(m: Machine, context: Object, inside: Callable[[Abstrac
 
     run_generator(m, made, visit, call)
     if not entered:
-        raise GiveUp(Gap("dynamic", call.frame.span(call.node), "a context manager that does not yield"))
+        raise GiveUp(
+            Gap("dynamic", call.frame.span(call.node), "a context manager that does not yield")
+        )

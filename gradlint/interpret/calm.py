@@ -1,4 +1,6 @@
-"""Calls that take many steps without a tensor in view give something unknown: steps go where gradients are."""
+"""Calls that take many steps without a tensor in view give something unknown: steps go where
+gradients are.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
 
 
 def took(m: Machine, frame: Frame) -> None:
-    """Counts the steps of a call that has ended: of a function that takes many of them, later calls are not run."""
+    """Counts the steps of a call that has ended: of a function that takes many of them, later calls
+    are not run.
+    """
     if frame.began is None:
         return
     steps, made = frame.began
@@ -37,7 +41,8 @@ def took(m: Machine, frame: Frame) -> None:
 
 @contextlib.contextmanager
 def module_code(m: Machine) -> Iterator[None]:
-    """Keeps the steps of what a module runs when it is imported from those of the calls that wait for it.
+    """Keeps the steps of what a module runs when it is imported from those of the calls that wait
+    for it.
 
     It was imported before these calls: the contexts and decorators around them are not around it.
     """
@@ -57,7 +62,9 @@ def module_code(m: Machine) -> Iterator[None]:
 
 
 def look(m: Machine) -> None:
-    """Ends the outermost call that has taken too many steps: `rows = transfers(names)`, three loops."""
+    """Ends the outermost call that has taken too many steps: `rows = transfers(names)`, three
+    loops.
+    """
     m.calm = m.steps + EVERY
     for place, frame in enumerate(m.frames[m.floor :], m.floor):
         if frame.began is None or m.steps - frame.began[0] < _most(m):
@@ -67,9 +74,11 @@ def look(m: Machine) -> None:
 
 
 def _most(m: Machine) -> float:
-    """The steps that a call may take that cannot train and has no tensor, module or optimizer in view.
+    """The steps that a call may take that cannot train and has no tensor, module or optimizer in
+    view.
 
-    None is too many in a part: what its functions take and give is unknown, and can be a tensor or a module.
+    None is too many in a part: what its functions take and give is unknown, and can be a tensor or
+    a module.
     """
     return m.session.most / SHARE if m.session.may_train and not m.session.contract else math.inf
 
@@ -91,11 +100,15 @@ def _bears(value: Abstract, depth: int) -> bool:
             return True
         case Instance():
             inner = list(value.attrs.values())
-            return value.module is not None or (depth > 0 and any(_bears(each, depth - 1) for each in inner))
+            return value.module is not None or (
+                depth > 0 and any(_bears(each, depth - 1) for each in inner)
+            )
         case Object():
             return value.module is not None or value.cls.startswith(("torch.optim", "torch.amp"))
         case Bound():
-            return depth > 0 and isinstance(value.receiver, Instance) and _bears(value.receiver, depth)
+            return (
+                depth > 0 and isinstance(value.receiver, Instance) and _bears(value.receiver, depth)
+            )
         case Sequence():
             return depth > 0 and any(_bears(each, depth - 1) for each in value.items)
         case Mapping():

@@ -1,7 +1,9 @@
-"""The chance that a mask selects nothing, where the program draws or writes down what the mask is made of.
+"""The chance that a mask selects nothing, where the program draws or writes down what the mask is
+made of.
 
-`torch.rand(40, 50) < 0.5` holds somewhere; `torch.randn(8) > 3` mostly nowhere; `mask[9] = False` empties a row. Of
-data from elsewhere nothing is known, and elements are taken to be drawn each by itself.
+`torch.rand(40, 50) < 0.5` holds somewhere; `torch.randn(8) > 3` mostly nowhere; `mask[9] = False`
+empties a row. Of data from elsewhere nothing is known, and elements are taken to be drawn each by
+itself.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _LIKELY = 5e-2  # one that some batch of a training meets
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many elements of a mask are true: a part of them, or at most that where it is not `exact`."""
+    """How many elements of a mask are true: a part of them, or at most that where it is not
+    `exact`.
+    """
 
     part: float
     exact: bool = True
@@ -35,7 +39,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How the elements of a tensor are spread: the part of them below a number, and the part up to it."""
+    """How the elements of a tensor are spread: the part of them below a number, and the part up to
+    it.
+    """
 
     below: Callable[[float], float]
     up_to: Callable[[float], float]
@@ -44,19 +50,28 @@ class Spread:
 
     def moved(self, by: float) -> Spread:
         written = tuple(each + by for each in self.written)
-        return Spread(lambda c: self.below(c - by), lambda c: self.up_to(c - by), self.drawn, written)
+        return Spread(
+            lambda c: self.below(c - by), lambda c: self.up_to(c - by), self.drawn, written
+        )
 
     def scaled(self, by: float) -> Spread:
         written = tuple(each * by for each in self.written)
         if by > 0:
-            return Spread(lambda c: self.below(c / by), lambda c: self.up_to(c / by), self.drawn, written)
-        return Spread(lambda c: 1 - self.up_to(c / by), lambda c: 1 - self.below(c / by), self.drawn, written)
+            return Spread(
+                lambda c: self.below(c / by), lambda c: self.up_to(c / by), self.drawn, written
+            )
+        return Spread(
+            lambda c: 1 - self.up_to(c / by), lambda c: 1 - self.below(c / by), self.drawn, written
+        )
 
     def at_least(self, low: float) -> Spread:
         written = tuple(max(each, low) for each in self.written)
         below, up_to = self.below, self.up_to
         return Spread(
-            lambda c: 0.0 if c <= low else below(c), lambda c: 0.0 if c < low else up_to(c), self.drawn, written
+            lambda c: 0.0 if c <= low else below(c),
+            lambda c: 0.0 if c < low else up_to(c),
+            self.drawn,
+            written,
         )
 
     def with_row_of(self, number: float) -> Spread:
@@ -64,14 +79,20 @@ class Spread:
 
 
 def note(m: Machine, value: Value, chance: float | None) -> None:
-    """Writes down of a quotient or a selection whether the mask behind it is ever empty, by what is seen."""
+    """Writes down of a quotient or a selection whether the mask behind it is ever empty, by what is
+    seen.
+    """
     if chance is not None and (chance < _SURE or chance >= _LIKELY):
         detail = "seen" if chance >= _LIKELY else "never"
-        m.emit(Fact(at=value.at, what="empty-selection", value=value, detail=detail, text=value.text))
+        m.emit(
+            Fact(at=value.at, what="empty-selection", value=value, detail=detail, text=value.text)
+        )
 
 
 def of_none(count: Value) -> float | None:
-    """The chance that a count, the sum of a mask, is zero somewhere; None where the program does not show it."""
+    """The chance that a count, the sum of a mask, is zero somewhere; None where the program does
+    not show it.
+    """
     summed, depth = count, 0
     while _shows(summed) and depth < _DEEPEST:
         summed, depth = summed.inputs[0], depth + 1
@@ -109,7 +130,10 @@ def _is_by_row(mask: Value, axes: object) -> bool:
     sizes = shape(mask) if axes is not None else None
     given = axes if isinstance(axes, tuple) else (axes,)
     first = {0} if sizes is None else {0, -len(sizes)}
-    return all(isinstance(axis, int) and axis not in first and (axis > 0 or sizes is not None) for axis in given)
+    return all(
+        isinstance(axis, int) and axis not in first and (axis > 0 or sizes is not None)
+        for axis in given
+    )
 
 
 def _summed(sizes: Shape | None, axes: object) -> int | None:
@@ -117,16 +141,34 @@ def _summed(sizes: Shape | None, axes: object) -> int | None:
     if sizes is None:
         return None
     given = range(len(sizes)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
-    found = [sizes[axis] for axis in given if isinstance(axis, int) and -len(sizes) <= axis < len(sizes)]
+    found = [
+        sizes[axis] for axis in given if isinstance(axis, int) and -len(sizes) <= axis < len(sizes)
+    ]
     known = [size for size in found if isinstance(size, int)]
     return math.prod(known) if len(known) == len(found) > 0 else None
 
 
-_SAME = frozenset(["float", "double", "half", "bfloat16", "int", "long", "bool", "to", "type", "type_as", "cuda"])
-_SAME |= {"cpu", "view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous", "clone", "detach", "data"}
+_SAME = frozenset(
+    ["float", "double", "half", "bfloat16", "int", "long", "bool", "to", "type", "type_as", "cuda"]
+)
+_SAME |= {
+    "cpu",
+    "view",
+    "reshape",
+    "flatten",
+    "squeeze",
+    "unsqueeze",
+    "contiguous",
+    "clone",
+    "detach",
+    "data",
+}
 _SAME |= {"unbind", "transpose", "permute", "t", "T", "mT", "split", "chunk", "output"}
 _NEGATIONS = frozenset(["bitwise_not", "logical_not", "invert"])
-_BOTH, _EITHER = frozenset(["bitwise_and", "logical_and", "mul"]), frozenset(["bitwise_or", "logical_or"])
+_BOTH, _EITHER = (
+    frozenset(["bitwise_and", "logical_and", "mul"]),
+    frozenset(["bitwise_or", "logical_or"]),
+)
 _UNIFORM, _NORMAL = frozenset(["rand", "rand_like"]), frozenset(["randn", "randn_like"])
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
@@ -141,12 +183,16 @@ def _share(mask: Value, depth: int) -> Share | None:
     if depth == 0:
         return None
     if isinstance(mask.number, int | float) and not mask.inputs:
-        return Share(1.0, drawn=False) if mask.number != 0 else None  # zeros are there to be written over
+        return (
+            Share(1.0, drawn=False) if mask.number != 0 else None
+        )  # zeros are there to be written over
     if _shows(mask):
         return _share(mask.inputs[0], depth - 1)
     if name in _NEGATIONS:
         inner = _share(mask.inputs[0], depth - 1)
-        return Share(1 - inner.part, True, inner.drawn) if inner is not None and inner.exact else None
+        return (
+            Share(1 - inner.part, True, inner.drawn) if inner is not None and inner.exact else None
+        )
     if name in _BOTH:
         return _both(mask.inputs, depth - 1)
     if name in _EITHER:
@@ -168,12 +214,20 @@ def _tossed(mask: Value) -> Share | None:
 def _not_zero(number: Value, depth: int) -> Share | None:
     """Of numbers that are taken for truths: `torch.randint(0, 2, (8,)).bool()`."""
     spread = _spread(number, depth - 1)
-    return None if spread is None else Share(_PARTS["ne"](spread, 0.0), not spread.written, spread.drawn)
+    return (
+        None
+        if spread is None
+        else Share(_PARTS["ne"](spread, 0.0), not spread.written, spread.drawn)
+    )
 
 
 def _shows(value: Value) -> bool:
-    """Whether it has the elements of its first input, or some of them that are not chosen by what they are."""
-    if not value.inputs or value.op == "view":  # written to by way of another tensor of the same memory
+    """Whether it has the elements of its first input, or some of them that are not chosen by what
+    they are.
+    """
+    if (
+        not value.inputs or value.op == "view"
+    ):  # written to by way of another tensor of the same memory
         return False
     is_by_mask = any(each.dtype is DType.BOOL for each in value.inputs[1:])
     return _name(value) in _SAME or (_name(value) == "getitem" and not is_by_mask)
@@ -185,14 +239,21 @@ def _both(masks: tuple[Value, ...] | list[Value], depth: int) -> Share | None:
         return None
     exact = len(known) == len(masks) and all(share.exact for share in known) and _are_apart(masks)
     emptied = any(share.emptied for share in known)
-    return Share(math.prod(share.part for share in known), exact, any(share.drawn for share in known), emptied)
+    return Share(
+        math.prod(share.part for share in known),
+        exact,
+        any(share.drawn for share in known),
+        emptied,
+    )
 
 
 def _either(masks: tuple[Value, ...], depth: int) -> Share | None:
     known = [share for mask in masks if (share := _share(mask, depth)) is not None and share.exact]
     if len(known) < len(masks) or not _are_apart(masks):
         return None
-    return Share(1 - math.prod(1 - share.part for share in known), True, any(share.drawn for share in known))
+    return Share(
+        1 - math.prod(1 - share.part for share in known), True, any(share.drawn for share in known)
+    )
 
 
 def _are_apart(masks: tuple[Value, ...] | list[Value]) -> bool:
@@ -204,7 +265,12 @@ def _are_apart(masks: tuple[Value, ...] | list[Value]) -> bool:
 def _written(mask: Value, depth: int) -> Share | None:
     """Of a mask that something was written into: `mask[9] = False`."""
     before, number = _share(mask.inputs[0], depth - 1), mask.argument(2)
-    if before is None or not isinstance(number, int | float) or number != 0 or not _is_row(mask.argument(1)):
+    if (
+        before is None
+        or not isinstance(number, int | float)
+        or number != 0
+        or not _is_row(mask.argument(1))
+    ):
         return None
     return Share(before.part, False, before.drawn, True)
 
@@ -236,7 +302,8 @@ def _compared(test: Value, name: str, depth: int) -> Share | None:
 
 
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
-    "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+    "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a,
+    b: a >= b,
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
 }  # fmt: skip
 _PARTS: dict[str, Callable[[Spread, float], float]] = {
@@ -252,7 +319,9 @@ def _positions(counted: Value, lengths: Value, name: str, depth: int) -> Share |
     while _shows(counted) and depth:
         counted, depth = counted.inputs[0], depth - 1
     first = 0 if counted.argument(1, "end") is None else counted.argument(0, "start")
-    spread = _spread(lengths, depth) if _name(counted) == "arange" and name in ("lt", "le") else None
+    spread = (
+        _spread(lengths, depth) if _name(counted) == "arange" and name in ("lt", "le") else None
+    )
     if spread is None or not isinstance(first, int) or spread.written:
         return None
     missed = spread.up_to(first) if name == "lt" else spread.below(first)
@@ -269,7 +338,11 @@ def _rows(value: Value, depth: int) -> Iterator[float]:
     """What rows of a tensor were set to."""
     while depth and (_shows(value) or _name(value) == "setitem"):
         number = value.argument(2)
-        if _name(value) == "setitem" and isinstance(number, int | float) and _is_row(value.argument(1)):
+        if (
+            _name(value) == "setitem"
+            and isinstance(number, int | float)
+            and _is_row(value.argument(1))
+        ):
             yield number
         value, depth = value.inputs[0], depth - 1
 
@@ -303,7 +376,11 @@ def _spread(value: Value, depth: int) -> Spread | None:
         return first
     if name == "setitem":
         number = value.argument(2)
-        return first.with_row_of(number) if isinstance(number, int | float) and _is_row(value.argument(1)) else None
+        return (
+            first.with_row_of(number)
+            if isinstance(number, int | float) and _is_row(value.argument(1))
+            else None
+        )
     return _computed(value, name, first) if len(value.inputs) == 1 else None
 
 
@@ -312,7 +389,9 @@ def _computed(value: Value, name: str, of: Spread) -> Spread | None:
     left, right = value.argument(0), value.argument(1, "other")
     number = right if isinstance(left, Value) else left
     match name:
-        case "clamp" | "clamp_min" | "clip" if isinstance(low := value.argument(1, "min"), int | float):
+        case "clamp" | "clamp_min" | "clip" if isinstance(
+            low := value.argument(1, "min"), int | float
+        ):
             return of.at_least(low) if value.argument(2, "max") is None else None
         case "relu":
             return of.at_least(0.0)
@@ -356,8 +435,15 @@ def _normal(c: float) -> float:
 def _whole(value: Value, name: str) -> Spread | None:
     """Whole numbers: `randint(low, high, size)`, `arange(low, high)`."""
     first, second = value.argument(0, "low", "start"), value.argument(1, "high", "end")
-    low, high = (first, second) if isinstance(second, int) else (0, first if first is not None else second)
-    if type(low) is not int or type(high) is not int or high <= low or value.argument("step") is not None:
+    low, high = (
+        (first, second) if isinstance(second, int) else (0, first if first is not None else second)
+    )
+    if (
+        type(low) is not int
+        or type(high) is not int
+        or high <= low
+        or value.argument("step") is not None
+    ):
         return None
     numbers = range(low, high)
 

@@ -46,9 +46,11 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _PLAIN = frozenset(["list", "tuple", "set", "dict"])
 _REACHING = frozenset(["<", "<=", ">", ">=", "==", "!="])
 _COUNTS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a,
+    b: a <= b,
     ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "is": lambda a, b: a is b or a == b,
-    "is not": lambda a, b: not (a is b or a == b), "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
+    "is not": lambda a, b: not (a is b or a == b), "in": lambda a, b: a in b, "not in": lambda a,
+    b: a not in b,
 }  # fmt: skip
 _CHOOSING = frozenset(["true", "is", "==", "in"])
 SMALL = 3  # what an unknown number of micro-batches is taken to be
@@ -66,7 +68,9 @@ def known_truth(value: Abstract) -> bool | None:
             return True if value.items else None if value.open else False
         case Mapping():
             return True if value.items else None if value.open else False
-        case Tensor() if value.node.number is not None and isinstance(value.node.number, int | float):
+        case Tensor() if value.node.number is not None and isinstance(
+            value.node.number, int | float
+        ):
             return bool(value.node.number)
         case Function() | Bound() | Builtin() | Class() | Lib() | Package():
             return True
@@ -80,7 +84,8 @@ def known_truth(value: Abstract) -> bool | None:
 
 
 def asked(m: Machine, value: Abstract, place: ir.Node | None = None) -> Abstract:
-    """What is asked where a branch is on `value`: what the `__bool__` of its own class says, or else its `__len__`.
+    """What is asked where a branch is on `value`: what the `__bool__` of its own class says, or
+    else its `__len__`.
 
     Whoever meets a value asks it once; the questions below are asked of what that gave.
     """
@@ -122,7 +127,9 @@ def test_of(m: Machine, value: Abstract) -> Test:
 
 
 def is_answer(m: Machine, value: Abstract) -> bool:
-    """Whether `value` hangs on something that the program does not say: unknown, or known on this path alone."""
+    """Whether `value` hangs on something that the program does not say: unknown, or known on this
+    path alone.
+    """
     return not isinstance(value, Const) or id(value) in m.tests
 
 
@@ -152,7 +159,9 @@ def decide(
 
 
 def truth_at(m: Machine, value: Abstract, node: ir.Node) -> bool | None:
-    """Whether the test of a branch holds, to which the path has come; None where that is unknown."""
+    """Whether the test of a branch holds, to which the path has come; None where that is
+    unknown.
+    """
     known = truth(m, value)
     if known is not None and node in m.tape.branches:
         m.tape.branches[node] = len(m.tape.events)
@@ -172,10 +181,12 @@ def choose(
     keeps: bool | None = None,
     is_refused: bool = False,
 ) -> bool:
-    """Whether a branch on `value` is taken, whose truth this path does not know; `whole` is what hangs on it.
+    """Whether a branch on `value` is taken, whose truth this path does not know; `whole` is what
+    hangs on it.
 
-    `keeps` is the answer by which an item of the loop around it is not left out; where a side is refused by an
-    exception, or by the end of the program, the `default` is the other one, whatever a setting begins with.
+    `keeps` is the answer by which an item of the loop around it is not left out; where a side is
+    refused by an exception, or by the end of the program, the `default` is the other one, whatever
+    a setting begins with.
     """
     test = test_of(m, value)
     source = functools.partial(frame.code.rows, (whole or node).at)
@@ -186,20 +197,27 @@ def choose(
     first = by_default(m, test)
     set_to = _by_setting(m, test) if first is None and not is_refused else first
     default = default if set_to is None else set_to
-    answer, free = m.oracle.decide(site, test, default, source, keeps=keeps, about=_of_machine(m, test))
+    answer, free = m.oracle.decide(
+        site, test, default, source, keeps=keeps, about=_of_machine(m, test)
+    )
     m.tape.branches[node] = len(m.tape.events)
     if free:
-        loop = next((loop for loop in reversed(m.loops) if loop.over and _is_asked_anew(test, loop)), None)
+        loop = next(
+            (loop for loop in reversed(m.loops) if loop.over and _is_asked_anew(test, loop)), None
+        )
         text, holds = frame.text(node), answer
         while text.startswith("not ") and " and " not in text and " or " not in text:
             text, holds = text[4:], not holds
         is_even = _says_even(test, answer)
         decision = tape.Decision(
-            text, holds, frame.span(node), loop.number if loop else None, loop.round if loop else 0, about(m, test),
-            frame.span(whole) if whole is not None else None, _is_about(test, m.state.get("drawn", ())),
+            text, holds, frame.span(node), loop.number if loop else None,
+            loop.round if loop else 0, about(m, test),
+            frame.span(whole) if whole is not None else None,
+            _is_about(test, m.state.get("drawn", ())),
             m.values_of({test.subject}) if _excludes_zero(test, answer) else (),
             not m.loops and not m.state.get("sampling"), is_setting(m, test), even=is_even,
-            made_with=_is_made_with(m, test), by_default=answer is first, is_bounded=_is_bounded(m, test),
+            made_with=_is_made_with(m, test), by_default=answer is first,
+            is_bounded=_is_bounded(m, test),
         )  # fmt: skip
         m.oracle.decisions.append(decision)
         m.state.setdefault("questions", []).append(test)
@@ -216,10 +234,14 @@ def pick(m: Machine, key: Symbol, words: ListOf[object], node: ir.Node, frame: F
         known = m.oracle.facts.known(test)
         source = functools.partial(frame.code.rows, node.at)
         site = Branching(m.session.site(node, word), frame.code.path)
-        taken, free = (known, False) if known is not None else m.oracle.decide(site, test, False, source)
+        taken, free = (
+            (known, False) if known is not None else m.oracle.decide(site, test, False, source)
+        )
         if taken:
             if free:
-                decision = tape.Decision(f"{key.text} == {word!r}", True, frame.span(node), is_setting=True)
+                decision = tape.Decision(
+                    f"{key.text} == {word!r}", True, frame.span(node), is_setting=True
+                )
                 m.oracle.decisions.append(decision)
                 m.state.setdefault("questions", []).append(test)
             return word
@@ -227,18 +249,28 @@ def pick(m: Machine, key: Symbol, words: ListOf[object], node: ir.Node, frame: F
 
 
 def _of_machine(m: Machine, test: Test) -> Symbol | None:
-    """The function of a library whose result is asked for, if it is: `torch.cuda.is_available()`."""
+    """The function of a library whose result is asked for, if it is:
+    `torch.cuda.is_available()`.
+    """
     source = test.subject.source
-    return source if test.relation == "true" and source is not None and m.session.is_of_library(source) else None
+    return (
+        source
+        if test.relation == "true" and source is not None and m.session.is_of_library(source)
+        else None
+    )
 
 
 def by_default(m: Machine, test: Test) -> bool | None:
-    """The answer of the default of what a part is made with: the way that most objects of its class go."""
+    """The answer of the default of what a part is made with: the way that most objects of its class
+    go.
+    """
     return _answered_by(m.state.get("defaults", {}), test)
 
 
 def is_switched(m: Machine, test: Test, answer: bool) -> bool:
-    """Whether a flag that a part is called with answers otherwise than by its default: `forward(x, inplace=True)`."""
+    """Whether a flag that a part is called with answers otherwise than by its default:
+    `forward(x, inplace=True)`.
+    """
     return _answered_by(m.state.get("call defaults", {}), test) is (not answer)
 
 
@@ -251,20 +283,27 @@ def _answered_by(defaults: dict[Symbol, object], test: Test) -> bool | None:
 
 
 def _is_made_with(m: Machine, test: Test) -> bool:
-    """Whether it is answered once for an object: where it is made, by what it is made with, or by a flag it is set."""
+    """Whether it is answered once for an object: where it is made, by what it is made with, or by a
+    flag it is set.
+    """
     is_flag = test.subject in m.state.get("defaults", ())
     return is_flag or m.oracle.prepares or _is_about(test, m.state.get("made with", ()))
 
 
 def _by_setting(m: Machine, test: Test) -> bool | None:
-    """The answer for what an option or a parameter is where the user sets nothing: that is the first path.
+    """The answer for what an option or a parameter is where the user sets nothing: that is the
+    first path.
 
-    None of a number that something is counted up to: of a loop a few rounds are run, and it may lie behind them; and
-    none in a loop, where most that is asked for the first time says how a step is taken.
+    None of a number that something is counted up to: of a loop a few rounds are run, and it may lie
+    behind them; and none in a loop, where most that is asked for the first time says how a step is
+    taken.
     """
     if test.relation not in _CHOOSING or m.loops:
         return None
-    _, value = m.state.get("options", {}).get(test.subject) or (None, m.session.settings.get(test.subject))
+    _, value = m.state.get("options", {}).get(test.subject) or (
+        None,
+        m.session.settings.get(test.subject),
+    )
     if not isinstance(value, Const) or not m.oracle.facts.allows(test.subject, value.value):
         return None
     answer = answer_of(value.value, test.relation, test.operand)
@@ -272,8 +311,12 @@ def _by_setting(m: Machine, test: Test) -> bool | None:
 
 
 def is_setting(m: Machine, test: Test) -> bool:
-    """Whether it asks for an option of the command line, or for a flag that no caller in view passes."""
-    return is_option(m, test) or (test.relation in ("true", "==") and m.session.is_given(test.subject))
+    """Whether it asks for an option of the command line, or for a flag that no caller in view
+    passes.
+    """
+    return is_option(m, test) or (
+        test.relation in ("true", "==") and m.session.is_given(test.subject)
+    )
 
 
 def is_option(m: Machine, test: Test) -> bool:
@@ -282,17 +325,22 @@ def is_option(m: Machine, test: Test) -> bool:
 
 
 def _is_asked_anew(test: Test, loop: Loop) -> bool:
-    """Whether each round of a loop can answer it otherwise: it asks no more than if something that was there before
-    is true, or None."""
+    """Whether each round of a loop can answer it otherwise: it asks no more than if something that
+    was there before is true, or None.
+    """
     return test.relation not in ("true", "is") or not test.subject.is_before(loop.since)
 
 
 def decided(m: Machine) -> tuple[tape.Decision, ...]:
-    """The decisions of a path, each about all the tensors that were asked, those too that were met after it alone."""
+    """The decisions of a path, each about all the tensors that were asked, those too that were met
+    after it alone.
+    """
     found = []
     for decision, test in zip(m.oracle.decisions, m.state.get("questions", ()), strict=True):
         asked = tuple(dict.fromkeys((*decision.about, *about(m, test))))
-        found.append(decision if len(asked) == len(decision.about) else replace(decision, about=asked))
+        found.append(
+            decision if len(asked) == len(decision.about) else replace(decision, about=asked)
+        )
     return tuple(found)
 
 
@@ -301,13 +349,18 @@ def assume(m: Machine, value: Abstract, at: Span, text: str) -> None:
     known, test = truth(m, value), test_of(m, value)
     is_even = known is None and _says_even(test, True)
     for asked in (about(m, test) if known is None else ()) or (None,):
-        m.emit(tape.Fact(at=at, what="asserted", value=asked, text=text, detail="even" if is_even else ""))
+        m.emit(
+            tape.Fact(
+                at=at, what="asserted", value=asked, text=text, detail="even" if is_even else ""
+            )
+        )
     if known is None:
         m.oracle.facts.learn(test, True)
 
 
 def use(m: Machine, unknown: Unknown, error: str, at: Span) -> None:
-    """Takes to be no None what has an attribute or is called; on a path that took it for None, that raises.
+    """Takes to be no None what has an attribute or is called; on a path that took it for None, that
+    raises.
 
     What an attribute holds, code out of view can have put there since it was compared with None.
     """
@@ -330,14 +383,18 @@ def _is_held(symbol: Symbol) -> bool:
 
 
 def _is_there_to_be_called(m: Machine, test: Test, call: str, source: Callable[[], str]) -> bool:
-    """Whether it asks if something is true that is known to be no None, and is called where it is: no empty thing."""
+    """Whether it asks if something is true that is known to be no None, and is called where it is:
+    no empty thing.
+    """
     is_none = None if test.negated else m.oracle.facts.known(Test(test.subject, "is", None))
     return is_none is False and call in source()
 
 
 def _is_about(test: Test, sources: Collection[Symbol]) -> bool:
     """Whether it asks for some symbols, or for what is derived from one."""
-    return bool(sources) and any(_is_derived(asked, sources) for asked in (test.subject, test.operand))
+    return bool(sources) and any(
+        _is_derived(asked, sources) for asked in (test.subject, test.operand)
+    )
 
 
 def _is_derived(asked: object, sources: Container[Symbol]) -> bool:
@@ -349,7 +406,9 @@ def _is_derived(asked: object, sources: Container[Symbol]) -> bool:
 
 
 def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
-    """The tensors that a question is asked of, by way of what was derived from them: `len(x)`, `x.sum().item()`."""
+    """The tensors that a question is asked of, by way of what was derived from them: `len(x)`,
+    `x.sum().item()`.
+    """
     if test.relation == "is":  # it is no None, whatever is in it
         return ()
     return _tensors_behind(m, test.subject, test.operand)
@@ -362,12 +421,16 @@ def _tensors_behind(m: Machine, *asked: object) -> tuple[tape.Value, ...]:
     for symbol in pending:
         if isinstance(symbol, Symbol) and symbol not in known:
             known[symbol] = None
-            pending += (symbol.source, symbol.key)  # what a function was called with is the key: `int(x)`
+            pending += (
+                symbol.source,
+                symbol.key,
+            )  # what a function was called with is the key: `int(x)`
     return m.values_of(known)
 
 
 def _is_bounded(m: Machine, test: Test) -> bool:
-    """Whether a tensor, or a number that one gave, is held against a bound that no tensor gave: `norm > limit`.
+    """Whether a tensor, or a number that one gave, is held against a bound that no tensor gave:
+    `norm > limit`.
 
     Zero and infinity are none: that something is positive, or finite, does not hang on its scale.
     """
@@ -382,7 +445,8 @@ def _is_bounded(m: Machine, test: Test) -> bool:
 
 
 def _says_even(test: Test, answer: bool) -> bool:
-    """Whether a remainder was asked for, and is zero by the answer; or whole windows are counted up to some number.
+    """Whether a remainder was asked for, and is zero by the answer; or whole windows are counted up
+    to some number.
 
     `if i // window >= updates: continue`
     """
@@ -410,12 +474,20 @@ def _excludes_zero(test: Test, answer: bool) -> bool:
         return holds
     if not isinstance(bound, int | float):
         return False
-    at_zero = {"==": bound == 0, "<": bound > 0, "<=": bound >= 0, ">": bound < 0, ">=": bound <= 0}.get(test.relation)
+    at_zero = {
+        "==": bound == 0,
+        "<": bound > 0,
+        "<=": bound >= 0,
+        ">": bound < 0,
+        ">=": bound <= 0,
+    }.get(test.relation)
     return at_zero is not None and at_zero is not holds
 
 
 def boolean(m: Machine, test: Test, text: str) -> Abstract:
-    """The value of an unknown comparison; a constant, which `test_of` knows as its answer, where this path knows it."""
+    """The value of an unknown comparison; a constant, which `test_of` knows as its answer, where
+    this path knows it.
+    """
     known = m.oracle.facts.known(test)
     if known is not None:
         answer = Const(known)
@@ -446,7 +518,9 @@ def _is_elementwise(value: Abstract) -> bool:
     return isinstance(value, Unknown) and value.type in ("array", "tensor")
 
 
-def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str, place: ir.Node | None = None) -> Abstract:
+def compare(
+    m: Machine, op: str, left: Abstract, right: Abstract, text: str, place: ir.Node | None = None
+) -> Abstract:
     """`left op right` for anything but a tensor (an elementwise comparison)."""
     left, right = _number(m, left), _number(m, right)
     if isinstance(left, Const) and isinstance(right, Const):
@@ -461,7 +535,9 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str, pla
                 now = _COUNTS[op](right.value, right.value)
         except TypeError:
             return m.unknown(text, data=True, type="bool")
-        if op in _REACHING and (_is_short_of(m, op, left, right, now) or _is_short_of(m, op, right, left, now)):
+        if op in _REACHING and (
+            _is_short_of(m, op, left, right, now) or _is_short_of(m, op, right, left, now)
+        ):
             return _answered_later(m, op, left, right, text)
         return TRUE if now else FALSE
     if op in ("is", "is not"):
@@ -486,14 +562,17 @@ def compare(m: Machine, op: str, left: Abstract, right: Abstract, text: str, pla
         return boolean(m, Test(m.symbol(left).asked, relation, right.value, negated), text)
     if relation in ("<", ">") and m.symbol(left) is m.symbol(right) and not _is_elementwise(left):
         return FALSE  # epoch = start; epoch > start
-    return boolean(m, Test(m.symbol(left).asked, f"{relation} symbol", m.symbol(right).asked, negated), text)
+    return boolean(
+        m, Test(m.symbol(left).asked, f"{relation} symbol", m.symbol(right).asked, negated), text
+    )
 
 
 def _is_short_of(m: Machine, op: str, size: Const, number: Const, now: bool) -> bool:
-    """Whether it is what grows in a loop of which a few rounds are run, and the rest would come further.
+    """Whether it is what grows in a loop of which a few rounds are run, and the rest would come
+    further.
 
-    `if len(memory) >= 128: learn()`, `if steps > 1000: learn()`; but a counter at which the loop is left is not there,
-    nor is one in the single round that `if steps == 1000` means.
+    `if len(memory) >= 128: learn()`, `if steps > 1000: learn()`; but a counter at which the loop is
+    left is not there, nor is one in the single round that `if steps == 1000` means.
     """
     if id(size) not in counters.growing(m) or type(number.value) not in (int, float):
         return False
@@ -507,7 +586,9 @@ def _is_short_of(m: Machine, op: str, size: Const, number: Const, now: bool) -> 
 
 
 def _answered_later(m: Machine, op: str, left: Const, right: Const, text: str) -> Abstract:
-    """A question about what grows: other rounds would answer otherwise, as if the number were not known."""
+    """A question about what grows: other rounds would answer otherwise, as if the number were not
+    known.
+    """
     if id(left) not in counters.growing(m):
         left, right, op = right, left, _TURNED[op]
     count = counters.growing(m)[id(left)].of
@@ -520,10 +601,17 @@ def _is_hashable(value: object) -> bool:
 
 
 def _by_kind(left: Abstract, right: Abstract, relation: str) -> bool | None:
-    """Things of different kinds are not equal; one object is equal to itself, and to no other of its enum."""
+    """Things of different kinds are not equal; one object is equal to itself, and to no other of
+    its enum.
+    """
     if relation == "==" and left is right and not isinstance(left, Unknown):
         return True
-    if relation == "==" and isinstance(left, Instance) and isinstance(right, Instance) and "member" in left.state:
+    if (
+        relation == "=="
+        and isinstance(left, Instance)
+        and isinstance(right, Instance)
+        and "member" in left.state
+    ):
         return False if left.cls is right.cls and "member" in right.state else None
     if (
         relation == "=="
@@ -533,13 +621,19 @@ def _by_kind(left: Abstract, right: Abstract, relation: str) -> bool | None:
         return False
     if relation == "==" and isinstance(left, Lib) and isinstance(right, Lib):
         return left.name == right.name
-    if relation == "==" and isinstance(left, Sequence | Mapping) and isinstance(right, Sequence | Mapping):
+    if (
+        relation == "=="
+        and isinstance(left, Sequence | Mapping)
+        and isinstance(right, Sequence | Mapping)
+    ):
         return _by_contents(left, right)
     return None
 
 
 def _by_dtype(m: Machine, own: Abstract, other: Abstract) -> bool | None:
-    """Whether a tensor's dtype is another one: what carries a gradient, or is of floats, is not of integers."""
+    """Whether a tensor's dtype is another one: what carries a gradient, or is of floats, is not of
+    integers.
+    """
     is_of_floats = _are_floats(m, own)
     if is_of_floats is None:
         return None
@@ -550,7 +644,9 @@ def _by_dtype(m: Machine, own: Abstract, other: Abstract) -> bool | None:
 
 
 def _are_floats(m: Machine, dtype: Abstract) -> bool | None:
-    """Whether this is the dtype of something that holds floats; of what is out of view, that it carries a gradient."""
+    """Whether this is the dtype of something that holds floats; of what is out of view, that it
+    carries a gradient.
+    """
     if isinstance(dtype, Object) and dtype.cls == "torch.dtype":
         found: bool | None = dtype.state.get("floats")
         return found
@@ -561,7 +657,9 @@ def _are_floats(m: Machine, dtype: Abstract) -> bool | None:
 
 
 def _by_contents(left: Sequence | Mapping, right: Sequence | Mapping) -> bool | None:
-    """Whether containers of Python are equal, as far as their kinds say it, or that one is empty: `found == []`."""
+    """Whether containers of Python are equal, as far as their kinds say it, or that one is empty:
+    `found == []`.
+    """
     kinds = {getattr(each, "kind", "dict") for each in (left, right)}
     filled = {known_truth(left), known_truth(right)}
     if not kinds <= _PLAIN or None in filled:
@@ -572,7 +670,9 @@ def _by_contents(left: Sequence | Mapping, right: Sequence | Mapping) -> bool | 
 
 
 def _of_the_last(m: Machine, left: Abstract, right: Abstract, relation: str) -> bool | None:
-    """Whether a loop that runs to `n` is still below `n - k`, `i < n - k`: in its last round it is not."""
+    """Whether a loop that runs to `n` is still below `n - k`, `i < n - k`: in its last round it is
+    not.
+    """
     from gradlint.interpret import estimates
 
     if relation in ("<", ">=") and estimates.is_the_last(m, left, right):
@@ -583,8 +683,15 @@ def _of_the_last(m: Machine, left: Abstract, right: Abstract, relation: str) -> 
 
 
 def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstract | None:
-    """A counter met with an unknown number (`micro == args.accumulate`): that number is taken to be small."""
-    if right.at is not None or type(right.value) is not int or not m.loops or not isinstance(left, Unknown):
+    """A counter met with an unknown number (`micro == args.accumulate`): that number is taken to be
+    small.
+    """
+    if (
+        right.at is not None
+        or type(right.value) is not int
+        or not m.loops
+        or not isinstance(left, Unknown)
+    ):
         return None
     if left.type not in ("", "number") or left.test is not None or left.origin is not None:
         return None
@@ -603,8 +710,12 @@ def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstra
 
 
 def window(m: Machine, unknown: Unknown) -> Const:
-    """Takes an unknown number of rounds to be its flag's default, or else small, and the loop to leave a remainder."""
-    if m.oracle.facts.known(Test(unknown.symbol.asked, ">", 1)) is False:  # this path has asked already
+    """Takes an unknown number of rounds to be its flag's default, or else small, and the loop to
+    leave a remainder.
+    """
+    if (
+        m.oracle.facts.known(Test(unknown.symbol.asked, ">", 1)) is False
+    ):  # this path has asked already
         return concretise(m, unknown, Const(1))
     known = _default(m, unknown)
     number = m.concrete.setdefault(unknown.symbol, known or Const(SMALL))
@@ -615,7 +726,9 @@ def window(m: Machine, unknown: Unknown) -> Const:
 
 
 def _default(m: Machine, unknown: Unknown) -> Const | None:
-    """What the defaults of command-line flags come to, if that is more than one; a small number for a large one."""
+    """What the defaults of command-line flags come to, if that is more than one; a small number for
+    a large one.
+    """
     from gradlint.interpret import estimates
 
     number = estimates.by_default(m, unknown.symbol)
@@ -626,8 +739,12 @@ def _default(m: Machine, unknown: Unknown) -> Const | None:
 
 
 def is_length(m: Machine, unknown: Unknown) -> bool:
-    """Whether an unknown number is a length, met in a training loop: that is taken to have as many rounds."""
-    takes_batches = m.session.takes_batches(m) and not m.session.contract  # a driver's rounds say nothing of lengths
+    """Whether an unknown number is a length, met in a training loop: that is taken to have as many
+    rounds.
+    """
+    takes_batches = (
+        m.session.takes_batches(m) and not m.session.contract
+    )  # a driver's rounds say nothing of lengths
     return takes_batches and unknown.symbol in m.state.get("lengths", ())
 
 
@@ -653,8 +770,9 @@ def _number(m: Machine, value: Abstract) -> Abstract:
 
 
 def _is_of_a_batch(m: Machine, symbol: Symbol) -> bool:
-    """Whether it is a batch of a training loop, an item of one, or of a dict that is made of one item by item: nothing
-    that collates samples makes it None."""
+    """Whether it is a batch of a training loop, an item of one, or of a dict that is made of one
+    item by item: nothing that collates samples makes it None.
+    """
     part, is_copied = symbol, False
     copied = dict(m.state.get("copied from", {}))
     while part.source is not None or part in copied:
@@ -685,11 +803,15 @@ def _identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -
         left, right = right, left
     negated = op == "is not"
     if isinstance(right, Const) and right.value is None:
-        known = None if isinstance(left, Unknown) else isinstance(left, Const) and left.value is None
+        known = (
+            None if isinstance(left, Unknown) else isinstance(left, Const) and left.value is None
+        )
         if isinstance(left, Object) and left.state.get("nullable"):
             known = None
         if isinstance(left, Unknown) and (
-            left.type in ("number", "bool", "str", "array", "tensor") and left.test is None and left.type != ""
+            left.type in ("number", "bool", "str", "array", "tensor")
+            and left.test is None
+            and left.type != ""
         ):
             known = None
         if isinstance(left, Unknown) and _is_of_a_batch(m, left.symbol):
@@ -704,7 +826,11 @@ def _identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -
         return FALSE if negated else TRUE
     if same is False:
         return TRUE if negated else FALSE
-    if not isinstance(left, Unknown) and not isinstance(right, Unknown) and not isinstance(left, Lib):
+    if (
+        not isinstance(left, Unknown)
+        and not isinstance(right, Unknown)
+        and not isinstance(left, Lib)
+    ):
         return TRUE if negated else FALSE
     return boolean(m, Test(m.symbol(left).asked, "is symbol", m.symbol(right).asked, negated), text)
 
@@ -718,7 +844,9 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
         known = True if _in(left.value, right.items) else None if right.open else False
         if known is None:
             subject = right.symbol or m.symbol(right)
-            return boolean(m, Test(subject.derive(("key", left.value), text), "in", None, negated), text)
+            return boolean(
+                m, Test(subject.derive(("key", left.value), text), "in", None, negated), text
+            )
     elif isinstance(right, Mapping) and isinstance(left, Instance | Object):
         is_open = right.open or any(map(_is_unknown_key, right.items))
         known = True if left in right.items else None if is_open else False
@@ -738,11 +866,17 @@ def _membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str)
             known = True if True in answers else None if None in answers else False
         elif right.items and all(_by_dtype(m, left, item) is False for item in right.items):
             known = False
-        elif isinstance(left, Unknown) and len(constants) == len(right.items) and all(map(_is_hashable, constants)):
+        elif (
+            isinstance(left, Unknown)
+            and len(constants) == len(right.items)
+            and all(map(_is_hashable, constants))
+        ):
             return boolean(m, Test(left.symbol.asked, "in", tuple(constants), negated), text)
     if known is not None:
         return TRUE if known != negated else FALSE
-    operand: object = left.value if isinstance(left, Const) and _is_hashable(left.value) else m.symbol(left)
+    operand: object = (
+        left.value if isinstance(left, Const) and _is_hashable(left.value) else m.symbol(left)
+    )
     return boolean(m, Test(m.symbol(right).asked, "in", operand, negated), text)
 
 
@@ -751,7 +885,9 @@ def _is_unknown_key(key: object) -> bool:
 
 
 def _is_same_class(left: Abstract, right: Abstract) -> bool | None:
-    """Whether two classes are one; unknown where one may be derived from the other, or be it by another path."""
+    """Whether two classes are one; unknown where one may be derived from the other, or be it by
+    another path.
+    """
     if isinstance(left, Lib) and isinstance(right, Lib):
         if left.name == right.name:
             return True
@@ -763,7 +899,11 @@ def _is_same_class(left: Abstract, right: Abstract) -> bool | None:
 
 
 def _is_class(value: Abstract) -> bool:
-    own = isinstance(value, Lib) and value.name.startswith("torch.") and value.name.rpartition(".")[2][:1].isupper()
+    own = (
+        isinstance(value, Lib)
+        and value.name.startswith("torch.")
+        and value.name.rpartition(".")[2][:1].isupper()
+    )
     return isinstance(value, Class) or own
 
 
@@ -778,10 +918,16 @@ def known_number(value: Abstract) -> object | None:
     """The number that a constant (tensor) is."""
     if isinstance(value, Const):
         return value.value if isinstance(value.value, int | float) else None
-    return value.node.number if isinstance(value, Tensor) and isinstance(value.node.number, int | float) else None
+    return (
+        value.node.number
+        if isinstance(value, Tensor) and isinstance(value.node.number, int | float)
+        else None
+    )
 
 
-def name_comparison(m: Machine, made: Tensor, op: str, left: Abstract, right: Abstract, text: str) -> None:
+def name_comparison(
+    m: Machine, made: Tensor, op: str, left: Abstract, right: Abstract, text: str
+) -> None:
     """Makes the truth of an elementwise comparison the question that it is for a single element."""
     if not isinstance(left, Tensor):
         left, right, op = right, left, _TURNED[op]

@@ -1,4 +1,6 @@
-"""Counters: numbers that go on from round to round, and how often they come to one that is written down."""
+"""Counters: numbers that go on from round to round, and how often they come to one that is written
+down.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ if TYPE_CHECKING:
 
 MOST_COUNTED = 8  # rounds that are run to, wherever the counter is set back
 ZERO = Const(0)  # what `if not left` holds a counter against
-_UP = {"==": 0, "!=": 0, ">=": 0, "<": 0, ">": 1, "<=": 1}  # from a number to that at which the answer is another
+_UP = {
+    "==": 0,
+    "!=": 0,
+    ">=": 0,
+    "<": 0,
+    ">": 1,
+    "<=": 1,
+}  # from a number to that at which the answer is another
 _DOWN = {"==": 0, "!=": 0, "<=": 0, ">": 0, "<": -1, ">=": -1}
 
 
@@ -36,16 +45,24 @@ class Course:
         return self.number + (_UP if self.step > 0 else _DOWN)[op]
 
     def lasts(self, op: str) -> int:
-        """In how many rounds it comes to its end, the first and the last among them; 0 where it goes another way."""
+        """In how many rounds it comes to its end, the first and the last among them; 0 where it
+        goes another way.
+        """
         if not self.step or not self.is_whole or (self.end(op) - self.now) * self.step < 0:
             return 0
         return _steps(self.begin, self.end(op), self.step) + 1
 
     def turns(self, op: str, after: Course) -> int:
-        """In how many rounds it comes round, where it has come to its end, and begins again in the next round."""
+        """In how many rounds it comes round, where it has come to its end, and begins again in the
+        next round.
+        """
         if not self.step or after.at != _next(self.at) or (after.now - self.now) * self.step > 0:
             return 0
-        return _steps(after.now, self.now, self.step) + 1 if (self.now - self.end(op)) * self.step >= 0 else 0
+        return (
+            _steps(after.now, self.now, self.step) + 1
+            if (self.now - self.end(op)) * self.step >= 0
+            else 0
+        )
 
 
 def _steps(begin: int, end: int, step: int) -> int:
@@ -67,7 +84,9 @@ class Grown:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A counter that will come to a number, from which it can be set back; of a length, whose it is."""
+    """A counter that will come to a number, from which it can be set back; of a length, whose it
+    is.
+    """
 
     place: object
     counter: Abstract | Symbol
@@ -81,10 +100,16 @@ class Met:
 def meet(m: Machine, place: object, op: str, counter: Const, number: Const) -> None:
     """Something is held against a number, and may count the rounds until it comes to that.
 
-    `micro < 4` says how long to wait where nothing else is done until then, and else that the first rounds differ. One
-    that is set back where it comes to the number can be waited for as long as it takes.
+    `micro < 4` says how long to wait where nothing else is done until then, and else that the first
+    rounds differ. One that is set back where it comes to the number can be waited for as long as it
+    takes.
     """
-    if not type(counter.value) is type(number.value) is int or op not in _UP or not m.loops or m.branch.repeats:
+    if (
+        not type(counter.value) is type(number.value) is int
+        or op not in _UP
+        or not m.loops
+        or m.branch.repeats
+    ):
         return
     at = _round(m)
     if at is None:
@@ -105,8 +130,21 @@ def meet(m: Machine, place: object, op: str, counter: Const, number: Const) -> N
     owner = grown.of.source if grown is not None else None
     numbers = (begin, begin - 1) if is_written else (begin + 1, begin, begin - 1)
     is_reached = op in ("==", ">=", ">") if course.step > 0 else op in ("==", "<=", "<")
-    is_near = is_written and (is_reached or m.branch.waits) and begin > 1 and period.written <= MOST_COUNTED
-    met = Met(place, owner or counter, period, Numbers(numbers, step), course.step > 0, owner is not None, is_near)
+    is_near = (
+        is_written
+        and (is_reached or m.branch.waits)
+        and begin > 1
+        and period.written <= MOST_COUNTED
+    )
+    met = Met(
+        place,
+        owner or counter,
+        period,
+        Numbers(numbers, step),
+        course.step > 0,
+        owner is not None,
+        is_near,
+    )
     if is_near and m.session.counting(m) is not None:
         m.session.comes_to(m, met.place, met.period, met.numbers)
     else:
@@ -118,20 +156,28 @@ def _round(m: Machine) -> tuple[int, int] | None:
     return next((each for each in reversed(m.rounds) if each[0] not in m.over_callables), None)
 
 
-def _course(m: Machine, before: Course | None, counter: Const, number: Const, at: tuple[int, int]) -> Course:
+def _course(
+    m: Machine, before: Course | None, counter: Const, number: Const, at: tuple[int, int]
+) -> Course:
     value = counter.value
     if before is None or before.at[0] != at[0]:
         grown = growing(m).get(id(counter))
         return Course(value, value, grown.step if grown is not None else 0, number.value, at)
     step = value - before.now
-    is_whole = before.is_whole and at == _next(before.at) and (before.step in (0, step) or step * before.step < 0)
+    is_whole = (
+        before.is_whole
+        and at == _next(before.at)
+        and (before.step in (0, step) or step * before.step < 0)
+    )
     if not is_whole or before.step not in (0, step):
         return Course(value, value, 0, number.value, at, is_whole)
     return Course(before.begin, value, step, number.value, at)
 
 
 def _less(number: Const) -> int:
-    """How much smaller a number is than it would be, if what is written were taken for what it is."""
+    """How much smaller a number is than it would be, if what is written were taken for what it
+    is.
+    """
     return 0 if number.written is None else number.written - number.value
 
 
@@ -142,7 +188,8 @@ def computed(op: str, left: Const, right: Const, made: Const) -> Const:
 
 
 def is_reached(m: Machine, counter: Const, number: Const) -> bool:
-    """Whether a counter that each round adds to is at `number` here, with the rounds that the loop does not show.
+    """Whether a counter that each round adds to is at `number` here, with the rounds that the loop
+    does not show.
 
     `count += 1` of `for x in draw(10)`, of which six rounds are run, is 10 in the last of them.
     """
@@ -154,22 +201,30 @@ def is_reached(m: Machine, counter: Const, number: Const) -> bool:
 
 
 def grows(m: Machine, owner: Abstract, size: Const) -> Const:
-    """The length of something, which is known to grow where it was shorter when it was last asked for, in a loop."""
+    """The length of something, which is known to grow where it was shorter when it was last asked
+    for, in a loop.
+    """
     sizes: dict[int, tuple[Abstract, int]] = m.state.setdefault("sizes", {})
     _, before = sizes.setdefault(id(owner), (owner, size.value))
     if m.loops and before < size.value:
         sizes[id(owner)] = (owner, size.value)
-        growing(m)[id(size)] = Grown(size, m.symbol(owner).derive("reached", "length"), size.value - before)
+        growing(m)[id(size)] = Grown(
+            size, m.symbol(owner).derive("reached", "length"), size.value - before
+        )
     return size
 
 
 def counts_on(m: Machine, before: Abstract, after: Const) -> Const:
-    """What a counter comes to, which is known to grow in a loop: `steps += 1`, `for steps in itertools.count()`."""
+    """What a counter comes to, which is known to grow in a loop: `steps += 1`,
+    `for steps in itertools.count()`.
+    """
     if not isinstance(before, Const) or not type(before.value) is type(after.value) is int:
         return after
     if m.loops and before.value < after.value:
         known = growing(m).get(id(before))
-        growing(m)[id(after)] = Grown(after, known.of if known else Symbol("count"), after.value - before.value)
+        growing(m)[id(after)] = Grown(
+            after, known.of if known else Symbol("count"), after.value - before.value
+        )
     return after
 
 

@@ -1,4 +1,6 @@
-"""What comes round: counters that begin again where they have come to a number, and machines of states."""
+"""What comes round: counters that begin again where they have come to a number, and machines of
+states.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ MAX_DEPTH = 3  # calls within calls that are looked through for what sets a coun
 
 
 def come_round(m: Machine, branch: Branch, node: ir.If, frame: Frame) -> None:
-    """Has the rounds of counters counted that were held against a number, where a side of the branch sets them back."""
+    """Has the rounds of counters counted that were held against a number, where a side of the
+    branch sets them back.
+    """
     block = [*node.source.body, *node.source.orelse, *node.behind]
     for met in branch.met:
         if met.is_near or _is_set_back(m, met, block, frame, 0):
@@ -42,16 +46,22 @@ def come_round(m: Machine, branch: Branch, node: ir.If, frame: Frame) -> None:
 
 
 def is_on_the_way(m: Machine, loop: Loop) -> bool:
-    """Whether a loop runs a machine that has not come back to the state that it was first asked for in its rounds."""
+    """Whether a loop runs a machine that has not come back to the state that it was first asked for
+    in its rounds.
+    """
     return any(
-        state_of(_held(m, ir.path_of(node), frame)) not in (first, None) for first, node, frame in loop.states.values()
+        state_of(_held(m, ir.path_of(node), frame)) not in (first, None)
+        for first, node, frame in loop.states.values()
     )
 
 
 def trains(m: Machine, block: Iterable[ast.AST], frame: Frame, depth: int = 0) -> bool:
-    """Whether these statements hold a part of a training step, in loops of theirs or in functions that they call."""
+    """Whether these statements hold a part of a training step, in loops of theirs or in functions
+    that they call.
+    """
     return any(
-        found.trains or any(_trains_in(m, _called(m, call, frame), depth) for call in found.does.calls)
+        found.trains
+        or any(_trains_in(m, _called(m, call, frame), depth) for call in found.does.calls)
         for found in effects.of(block, functions=False)
     )
 
@@ -64,12 +74,22 @@ def _trains_in(m: Machine, function: Function | None, depth: int) -> bool:
 
 
 def _is_set_back(m: Machine, met: Met, block: Iterable[ast.AST], frame: Frame, depth: int) -> bool:
-    """Whether these statements, or those of a function that they call, let what was counted begin again."""
+    """Whether these statements, or those of a function that they call, let what was counted begin
+    again.
+    """
     begins_again = How.EMPTIED if met.is_length else How.LESS if met.counts_up else How.MORE
     return any(
-        any(how is begins_again and _is_met(m, met, path, frame) for path, how in found.does.written)
-        or any(_is_met(m, met, path, frame) and not _goes_on(m, met, value, frame) for path, value in found.does.bound)
-        or (depth < MAX_DEPTH and any(_is_set_back_by(m, met, call, frame, depth) for call in found.does.calls))
+        any(
+            how is begins_again and _is_met(m, met, path, frame) for path, how in found.does.written
+        )
+        or any(
+            _is_met(m, met, path, frame) and not _goes_on(m, met, value, frame)
+            for path, value in found.does.bound
+        )
+        or (
+            depth < MAX_DEPTH
+            and any(_is_set_back_by(m, met, call, frame, depth) for call in found.does.calls)
+        )
         for found in effects.of(block, functions=False)
     )
 
@@ -82,7 +102,9 @@ def _goes_on(m: Machine, met: Met, value: ast.expr, frame: Frame) -> bool:
 def _is_met(m: Machine, met: Met, path: Path, frame: Frame) -> bool:
     """Whether it is what holds the counter: by identity, whatever it is called there."""
     held = _held(m, path, frame)
-    return held is not None and (m.symbol(held) is met.counter if met.is_length else held is met.counter)
+    return held is not None and (
+        m.symbol(held) is met.counter if met.is_length else held is met.counter
+    )
 
 
 def _is_set_back_by(m: Machine, met: Met, call: effects.Call, frame: Frame, depth: int) -> bool:
@@ -92,9 +114,13 @@ def _is_set_back_by(m: Machine, met: Met, call: effects.Call, frame: Frame, dept
     held = _held(m, call.path, frame)
     given: list[Abstract | None] = [held.receiver] if isinstance(held, Bound) else []
     given += [_held(m, path, frame) for path in call.args]
-    names = [parameter.name for parameter in function.node.parameters if parameter.kind == "positional"]
+    names = [
+        parameter.name for parameter in function.node.parameters if parameter.kind == "positional"
+    ]
     known = {name: value for name, value in zip(names, given, strict=False) if value is not None}
-    known |= {key: value for key, path in call.keywords if (value := _held(m, path, frame)) is not None}
+    known |= {
+        key: value for key, path in call.keywords if (value := _held(m, path, frame)) is not None
+    }
     inner = Frame(function.node.code, known, function.scope, function=function)
     return _is_set_back(m, met, effects.body(function.node.source), inner, depth + 1)
 
@@ -126,7 +152,11 @@ def _attribute(m: Machine, owner: Abstract, name: str) -> Abstract | None:
     match owner:
         case Instance():
             found = owner.attrs.get(name) or m.session.member_of(owner.cls, name)
-            return Bound(found, owner) if isinstance(found, Function) and name not in owner.attrs else found
+            return (
+                Bound(found, owner)
+                if isinstance(found, Function) and name not in owner.attrs
+                else found
+            )
         case Class():
             return m.session.member_of(owner, name)
         case Package():

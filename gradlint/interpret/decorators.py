@@ -1,4 +1,5 @@
-"""Decorators of other files whose wrappers do nothing to tensors: a function under one is as it is written.
+"""Decorators of other files whose wrappers do nothing to tensors: a function under one is as it is
+written.
 
 def wrapper(self, *args, **kwargs):     # of transformers' `deprecate_kwarg`, `can_return_tuple`, …
     ...                                 # names, warnings, settings
@@ -24,7 +25,9 @@ _ON_TENSORS = May.CUT | May.SPOIL | May.LEAF
 
 
 def passes_on(m: Machine, wrapper: Abstract, function: Abstract) -> bool:
-    """Whether a wrapper hands all that it is given to the function of another file, and does no more to tensors."""
+    """Whether a wrapper hands all that it is given to the function of another file, and does no
+    more to tensors.
+    """
     if not isinstance(wrapper, Function) or not isinstance(function, Function):
         return False
     module = wrapper.scope.module.source
@@ -39,8 +42,14 @@ def passes_on(m: Machine, wrapper: Abstract, function: Abstract) -> bool:
 
 @memo.of_programs
 def _only_calls(wrapper: ast.FunctionDef, names: frozenset[str]) -> bool:
-    """Whether a wrapper calls the function of these names with its own arguments, and has no effect beside that."""
-    calls = [node for node in ast.walk(wrapper) if isinstance(node, ast.Call) and _is_named(node.func, names)]
+    """Whether a wrapper calls the function of these names with its own arguments, and has no effect
+    beside that.
+    """
+    calls = [
+        node
+        for node in ast.walk(wrapper)
+        if isinstance(node, ast.Call) and _is_named(node.func, names)
+    ]
     if not calls or not all(_takes_all(call, wrapper) for call in calls):
         return False
     return not any(found.at_hand & ~_BESIDE for found in effects.of([wrapper]))

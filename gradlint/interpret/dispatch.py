@@ -1,8 +1,9 @@
 """Lists that are not empty although nothing is seen to fill them.
 
-A few rounds of a loop over things of several kinds are run, which show as many kinds: `if layer["type"] == "conv": …
-elif layer["type"] == "yolo": outputs.append(x)`. Those that are asked for besides are there, too, in other rounds; so a
-list that they alone fill is not known to be empty. Nor is one that is full already where it is not filled:
+A few rounds of a loop over things of several kinds are run, which show as many kinds: `if
+layer["type"] == "conv": … elif layer["type"] == "yolo": outputs.append(x)`. Those that are asked
+for besides are there, too, in other rounds; so a list that they alone fill is not known to be
+empty. Nor is one that is full already where it is not filled:
 `if len(self.models) != count: self.models.append(…)`.
 """
 
@@ -49,23 +50,31 @@ def _is_about_kinds(asked: Test) -> bool:
 
 
 def _is_about_round(m: Machine, node: ir.If) -> bool:
-    """Whether the question speaks of what the innermost loop runs over, or of what is made of that in its rounds."""
+    """Whether the question speaks of what the innermost loop runs over, or of what is made of that
+    in its rounds.
+    """
     loop = m.loops[-1].node if m.loops else None
     return isinstance(loop, ir.For) and not _of_round(loop).isdisjoint(_names([node.test]))
 
 
 @memo.of_programs
 def _of_round(loop: ir.For) -> frozenset[str]:
-    """The names that a loop binds to its items, and to what is made of them: `kind = layer["type"]`."""
+    """The names that a loop binds to its items, and to what is made of them:
+    `kind = layer["type"]`.
+    """
     found, known = _names([loop.target]), -1
-    bindings = [each for each in ir.within(loop.body) if isinstance(each, ir.Assign | ir.Walrus | ir.For)]
+    bindings = [
+        each for each in ir.within(loop.body) if isinstance(each, ir.Assign | ir.Walrus | ir.For)
+    ]
     while len(found) > known:
         known = len(found)
         for each in bindings:
             made_of = each.iterable if isinstance(each, ir.For) else each.value
             if not found.isdisjoint(_names([made_of])):
                 targets = each.targets if isinstance(each, ir.Assign) else [each.target]
-                found |= _names(target for target in targets if isinstance(target, ir.Name | ir.Display))
+                found |= _names(
+                    target for target in targets if isinstance(target, ir.Name | ir.Display)
+                )
     return found
 
 
@@ -77,7 +86,11 @@ def _counted(node: ir.If) -> list[ir.Node]:
     """What a branch compares the length of."""
     sides = [node.test.left, *node.test.rights] if isinstance(node.test, ir.Compare) else []
     calls = [side for side in sides if isinstance(side, ir.Call) and len(side.args) == 1]
-    return [call.args[0] for call in calls if isinstance(call.function, ir.Name) and call.function.id == "len"]
+    return [
+        call.args[0]
+        for call in calls
+        if isinstance(call.function, ir.Name) and call.function.id == "len"
+    ]
 
 
 @memo.of_programs

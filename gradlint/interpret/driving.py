@@ -1,7 +1,7 @@
 """Parts: code with no trainer in view, which the driver of its contract calls.
 
-A driver is a program under `gradlint/contracts`, interpreted like any other code. All that it does is said to happen at
-the definition of the part, and its events are `assumed`.
+A driver is a program under `gradlint/contracts`, interpreted like any other code. All that it does
+is said to happen at the definition of the part, and its events are `assumed`.
 """
 
 from __future__ import annotations
@@ -60,13 +60,17 @@ def driver_of(contract: str, part: Span, name: str) -> tuple[ir.Code, list[ir.No
     code = ir.Code(str(path), text)
     code.places, code.texts = ir.Kept(lambda _: part), ir.Kept(lambda _: name)
     written = ast.parse(text)
-    written.body = [node for node in written.body if isinstance(node, ast.FunctionDef) and node.name == _DRIVE]
+    written.body = [
+        node for node in written.body if isinstance(node, ast.FunctionDef) and node.name == _DRIVE
+    ]
     return code, lower.module(written, code)
 
 
 def drive(m: Machine, part: Abstract, call: Call) -> None:
     """Has the driver of the entry's contract call a part with what is given it."""
-    written = undecorated(m.session.member_of(part, "__init__") if isinstance(part, Class) else part)
+    written = undecorated(
+        m.session.member_of(part, "__init__") if isinstance(part, Class) else part
+    )
     if not isinstance(written, Function) or m.session.driver is None:
         return
     code, statements = m.session.driver
@@ -76,7 +80,11 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
     assert isinstance(driver, Function)
     names = [parameter.name for parameter in driver.node.parameters]
     given = typed_by_defaults(m, written)
-    arguments = _arguments(m, written, given, call) if _PREDICTED in names else _given(m, written, given, call)
+    arguments = (
+        _arguments(m, written, given, call)
+        if _PREDICTED in names
+        else _given(m, written, given, call)
+    )
     if arguments is None:
         return
     owner = _object_of(part)
@@ -103,7 +111,9 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
 
 
 def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstract]:
-    """What the parameters are that have constants as defaults: of that type, and no more is known of them."""
+    """What the parameters are that have constants as defaults: of that type, and no more is known
+    of them.
+    """
     found: dict[str, Abstract] = {}
     if not isinstance(entered, Function):
         return found
@@ -124,7 +134,9 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
         elif m.session.contract and isinstance(default, _KEPT):
             found[parameter.name] = default
         elif not m.session.contract and isinstance(default, Object) and default.module is None:
-            found[parameter.name] = m.session.parameter(m, entered, parameter)  # device=torch.device("cuda")
+            found[parameter.name] = m.session.parameter(
+                m, entered, parameter
+            )  # device=torch.device("cuda")
     return found
 
 
@@ -149,8 +161,12 @@ def _object_of(part: Abstract) -> Abstract:
     return NONE
 
 
-def _given(m: Machine, part: Function, given: dict[str, Abstract], call: Call) -> dict[str, Abstract]:
-    """What a module is given: something unknown for each parameter, of the type that its annotation or default says."""
+def _given(
+    m: Machine, part: Function, given: dict[str, Abstract], call: Call
+) -> dict[str, Abstract]:
+    """What a module is given: something unknown for each parameter, of the type that its annotation
+    or default says.
+    """
     taken = part.node.parameters[1:] if part.owner is not None else part.node.parameters
     known = {
         parameter.name: given.get(parameter.name) or m.session.parameter(m, part, parameter)
@@ -164,17 +180,23 @@ def _given(m: Machine, part: Function, given: dict[str, Abstract], call: Call) -
     return known
 
 
-def _arguments(m: Machine, part: Function, given: dict[str, Abstract], call: Call) -> dict[str, Abstract] | None:
-    """What a loss is given: a prediction first, and what it is held against; None where nothing can be one.
+def _arguments(
+    m: Machine, part: Function, given: dict[str, Abstract], call: Call
+) -> dict[str, Abstract] | None:
+    """What a loss is given: a prediction first, and what it is held against; None where nothing can
+    be one.
 
-    What stands before the parameter from which a target is subtracted, `(forecast - target)`, is data.
+    What stands before the parameter from which a target is subtracted, `(forecast - target)`, is
+    data.
     """
     source = part.node.source
     called = losses.called_names(source)
     found: dict[str, Abstract] = {}
     has_prediction = False
     taken = part.node.parameters[1:] if part.owner is not None else part.node.parameters
-    opposed = {each.name for each in taken if not evidence.is_compared_with(each.name)} & losses.subtracted(source)
+    opposed = {
+        each.name for each in taken if not evidence.is_compared_with(each.name)
+    } & losses.subtracted(source)
     for parameter in taken:
         if parameter.kind in ("args", "kwargs"):
             continue
@@ -210,7 +232,9 @@ def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> 
 
 def _as_given(arguments: Iterable[Abstract]) -> list[tuple[Abstract, Value | None]]:
     """What a part is called with, each with the tensor that it is before anything is done to it."""
-    return [(each, copy.copy(each.node) if isinstance(each, Tensor) else None) for each in arguments]
+    return [
+        (each, copy.copy(each.node) if isinstance(each, Tensor) else None) for each in arguments
+    ]
 
 
 class _Batches:
@@ -219,13 +243,17 @@ class _Batches:
     def __init__(self, owner: Abstract, given: Iterable[tuple[Abstract, Value | None]]) -> None:
         self.owner = owner
         self.given = given
-        self._made: list[Value] | None = None  # the computed values that the constructor has put into the module
+        self._made: list[Value] | None = (
+            None  # the computed values that the constructor has put into the module
+        )
         self._before: list[object] = []
 
     def another(self, m: Machine, call: Call) -> Abstract:
-        """Has what is given be of another batch: nothing that was done to the tensors of one before is done to these.
+        """Has what is given be of another batch: nothing that was done to the tensors of one before
+        is done to these.
 
-        What a module keeps of a batch is put back by whoever calls it; but nobody puts back a buffer.
+        What a module keeps of a batch is put back by whoever calls it; but nobody puts back a
+        buffer.
         """
         if self._made is None:
             self._made = _held(self.owner)
@@ -240,13 +268,20 @@ class _Batches:
         known = set(map(id, made))
         for each in _modules(self.owner):
             for name, value in each.attrs.items():
-                if name in each.state.get("buffers", ()) or getattr(value, "module", None) is not None:
+                if (
+                    name in each.state.get("buffers", ())
+                    or getattr(value, "module", None) is not None
+                ):
                     continue  # a module in it is looked at by itself
                 if any(id(node) not in known for node in _held(value)):
-                    each.attrs[name] = Unknown(m.symbol(each).derive(("renewed", name), f"self.{name}"), data=True)
+                    each.attrs[name] = Unknown(
+                        m.symbol(each).derive(("renewed", name), f"self.{name}"), data=True
+                    )
 
     def keeps_state(self, m: Machine, _: Call) -> Abstract:
-        """Whether a batch has changed what the module is, so that the next one can show something new."""
+        """Whether a batch has changed what the module is, so that the next one can show something
+        new.
+        """
         now = _state(m, self.owner)
         is_same = len(now) == len(self._before) and all(map(operator.is_, now, self._before))
         return Const(not is_same)
@@ -269,7 +304,8 @@ def _give_anew(m: Machine, given: Iterable[tuple[Abstract, Value | None]], call:
 
 
 def _state(m: Machine, owner: Abstract) -> list[object]:
-    """What an object is made of, down to the nodes of its tensors: the same things until something in it is written.
+    """What an object is made of, down to the nodes of its tensors: the same things until something
+    in it is written.
 
     It holds them, so that nothing new can come to stand in the place of one that was let go.
     """
@@ -293,16 +329,21 @@ def _state(m: Machine, owner: Abstract) -> list[object]:
 def _untrained(owner: Abstract, m: Machine, call: Call) -> Abstract:
     """Ends the path where a module has something to train, as far as that is known."""
     held = m.items(m.invoke(m.attribute(owner, "parameters", call), [], call), call)
-    if any(isinstance(each, Tensor) and each.node.requires_grad and not each.node.assumed for each in held):
+    if any(
+        isinstance(each, Tensor) and each.node.requires_grad and not each.node.assumed
+        for each in held
+    ):
         raise Stop
     return NONE
 
 
 def _minimised(m: Machine, call: Call) -> Abstract:
-    """Of what a part gives, the tensors that are minimised: the `loss`, or else what carries a gradient, or any.
+    """Of what a part gives, the tensors that are minimised: the `loss`, or else what carries a
+    gradient, or any.
 
-    What gives no tensor measures or makes something; so does what has no parameters and names several results, of
-    which one has no gradient: `{"rmse": error.mean().sqrt(), "bad": (error > 1).float().mean()}`.
+    What gives no tensor measures or makes something; so does what has no parameters and names
+    several results, of which one has no gradient:
+    `{"rmse": error.mean().sqrt(), "bad": (error > 1).float().mean()}`.
     """
     results = _results(m, call.args[0], call)
     live = [each for each, node in results if node.requires_grad]
@@ -312,7 +353,11 @@ def _minimised(m: Machine, call: Call) -> Abstract:
 
 
 def _is_measured(result: Abstract, nodes: list[Value]) -> bool:
-    if not isinstance(result, Mapping) or "loss" in result.items or all(node.requires_grad for node in nodes):
+    if (
+        not isinstance(result, Mapping)
+        or "loss" in result.items
+        or all(node.requires_grad for node in nodes)
+    ):
         return False
     return not any(leaf.parameter is not None for node in nodes for leaf in tape.leaves(node))
 
@@ -336,7 +381,9 @@ def _held(owner: Abstract) -> list[Value]:
     seen: set[int] = set()
     pending = [owner]
     for held in pending:
-        if id(held) in seen or not isinstance(held, Instance | Object | Mapping | Sequence | Tensor):
+        if id(held) in seen or not isinstance(
+            held, Instance | Object | Mapping | Sequence | Tensor
+        ):
             continue
         seen.add(id(held))
         if isinstance(held, Tensor):
@@ -371,12 +418,19 @@ def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Va
     if parts:
         return [result for part in parts for result in _results(m, part, call)]
     node = tensors.node_of(m, value, call.node, call.frame)
-    is_tensor = node is not None and node.in_torch and node.kind is not Kind.DATA and not isinstance(value, Const)
+    is_tensor = (
+        node is not None
+        and node.in_torch
+        and node.kind is not Kind.DATA
+        and not isinstance(value, Const)
+    )
     return [(value, node)] if node is not None and is_tensor else []
 
 
 def _saved(m: Machine, call: Call) -> Abstract:
-    """Has an operation that is not in view keep what a model gave for its backward: a loss of it was computed."""
+    """Has an operation that is not in view keep what a model gave for its backward: a loss of it
+    was computed.
+    """
     node = tensors.node_of(m, call.args[0], call.node, call.frame)
     if node is not None and node.requires_grad:
         node.flags |= {UNSEEN, HANDED}

@@ -1,7 +1,8 @@
-"""How many rounds a number that nothing fixes stands for: what the defaults of command-line options come to.
+"""How many rounds a number that nothing fixes stands for: what the defaults of command-line options
+come to.
 
-Options can be given other values, but a remainder that their defaults do not leave is not one to report; and a product
-with the window, whatever its other factor is, leaves none.
+Options can be given other values, but a remainder that their defaults do not leave is not one to
+report; and a product with the window, whatever its other factor is, leaves none.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def _written(known: Const) -> int | None:
 
 
 def by_default(m: Machine, symbol: Symbol) -> int | None:
-    """What a number comes to by the defaults of options, where all that it is computed from has one."""
+    """What a number comes to by the defaults of options, where all that it is computed from has
+    one.
+    """
     return _of(m, symbol, _DEEPEST, unknown=None)
 
 
@@ -44,7 +47,9 @@ def length(m: Machine, tensor: Tensor) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _of(m: Machine, symbol: Symbol, depth: int, unknown: int | None = conditions.SMALL) -> int | None:
+def _of(
+    m: Machine, symbol: Symbol, depth: int, unknown: int | None = conditions.SMALL
+) -> int | None:
     """What a number comes to; an `unknown` factor of a product is taken for that."""
     known = m.concrete.get(symbol)
     if known is None:
@@ -71,7 +76,9 @@ def _of(m: Machine, symbol: Symbol, depth: int, unknown: int | None = conditions
 
 
 def _operation(symbol: Symbol) -> tuple[str, int | Symbol, bool] | None:
-    """The arithmetic that gave a symbol: the operator, the other operand, and whether that one is the right one."""
+    """The arithmetic that gave a symbol: the operator, the other operand, and whether that one is
+    the right one.
+    """
     match symbol.key:
         case ("+" | "-" | "*" | "//" as op, int() | Symbol() as operand, bool(side)):
             return op, operand, side
@@ -79,9 +86,11 @@ def _operation(symbol: Symbol) -> tuple[str, int | Symbol, bool] | None:
 
 
 def turns(m: Machine, start: int, stop: Unknown, step: int) -> range:
-    """The rounds of a training loop over `range(start, stop, step)`; `stop` is taken for what they come to.
+    """The rounds of a training loop over `range(start, stop, step)`; `stop` is taken for what they
+    come to.
 
-    A list that is made of it, `[draw() for _ in range(n)]`, has as many items as leave the same remainder.
+    A list that is made of it, `[draw() for _ in range(n)]`, has as many items as leave the same
+    remainder.
     """
     if not m.session.takes_batches(m):
         return range(_listed(m, start, stop, step))
@@ -93,7 +102,11 @@ def turns(m: Machine, start: int, stop: Unknown, step: int) -> range:
     many = m.session.batches
     if number is not None:
         length = range_length(start, number, step)
-        many = m.session.like(length) if _is_product(stop.symbol) else m.session.shown(length, m.loops[-1])
+        many = (
+            m.session.like(length)
+            if _is_product(stop.symbol)
+            else m.session.shown(length, m.loops[-1])
+        )
     _take(m, stop, Const(start + many * step, None, written))
     return range(many)
 
@@ -111,31 +124,51 @@ def _is_product(symbol: Symbol) -> bool:
 
 
 def _take(m: Machine, stop: Unknown, number: Const) -> None:
-    """Takes what a loop runs to for `number`, so that `i == n - 1` holds in its last round; for `n + 1`, n too."""
+    """Takes what a loop runs to for `number`, so that `i == n - 1` holds in its last round; for
+    `n + 1`, n too.
+    """
     conditions.concretise(m, stop, number)
     made = _operation(stop.symbol)
-    if made is not None and stop.symbol.source is not None and made[0] in "+-" and isinstance(made[1], int) and made[2]:
+    if (
+        made is not None
+        and stop.symbol.source is not None
+        and made[0] in "+-"
+        and isinstance(made[1], int)
+        and made[2]
+    ):
         source = Const(number.value - made[1] if made[0] == "+" else number.value + made[1])
         conditions.concretise(m, Unknown(stop.symbol.source), source)
 
 
 def runs_to(m: Machine, symbol: Symbol, size: int, call: Call) -> None:
-    """A loop runs over something for so many rounds, or to an unknown number that comes to so many."""
+    """A loop runs over something for so many rounds, or to an unknown number that comes to so
+    many.
+    """
     if m.loops and call.name == "for":
         m.loops[-1].sizes[symbol] = size
 
 
 def end(m: Machine, symbol: Symbol) -> int | None:
-    """What a number comes to that a loop about it runs to: `n`, `n - 1`, `len(xs)`, `x.shape[0]`; none elsewhere."""
+    """What a number comes to that a loop about it runs to: `n`, `n - 1`, `len(xs)`, `x.shape[0]`;
+    none elsewhere.
+    """
     made = _operation(symbol)
-    if made is not None and symbol.source is not None and made[0] in "+-" and isinstance(made[1], int) and made[2]:
+    if (
+        made is not None
+        and symbol.source is not None
+        and made[0] in "+-"
+        and isinstance(made[1], int)
+        and made[2]
+    ):
         size = _size(m, symbol.source)
         return None if size is None else size + made[1] if made[0] == "+" else size - made[1]
     return _size(m, symbol)
 
 
 def is_the_last(m: Machine, number: Abstract, bound: Abstract) -> bool:
-    """Whether a number is the last of those that a loop about it runs through, to `n`, where `bound` is `n - k`."""
+    """Whether a number is the last of those that a loop about it runs through, to `n`, where
+    `bound` is `n - k`.
+    """
     made = _operation(bound.symbol) if isinstance(bound, Unknown) else None
     if made is None or made[0] != "-" or not made[2] or (isinstance(made[1], int) and made[1] < 1):
         return False
@@ -166,6 +199,9 @@ def _measured(symbol: Symbol) -> Symbol | None:
             return whole
         case ("size", (Symbol(text="0"),)):
             return whole
-        case ("item", Symbol(text="0")) if whole is not None and whole.key in ("shape", ("attribute", "shape")):
+        case ("item", Symbol(text="0")) if whole is not None and whole.key in (
+            "shape",
+            ("attribute", "shape"),
+        ):
             return whole.source
     return None

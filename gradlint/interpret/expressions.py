@@ -46,25 +46,36 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Loop, Machine
 
 OPERATIONS = {
-    "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floor_divide", "%": "remainder", "**": "pow", "@": "matmul",
-    "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor", "<<": "bitwise_left_shift", ">>": "bitwise_right_shift",
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floor_divide", "%": "remainder",
+    "**": "pow", "@": "matmul",
+    "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor", "<<": "bitwise_left_shift",
+    ">>": "bitwise_right_shift",
 }  # fmt: skip
 _BITWISE = frozenset("&|^")
 ARITHMETIC = frozenset(f"torch.{name}" for name in OPERATIONS.values())
 MAX_DEPTH = 4  # of arithmetic that is looked through for a tensor
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "@": operator.matmul, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod, "@": operator.matmul, "&": operator.and_, "|": operator.or_,
+    "^": operator.xor,
     "<<": operator.lshift, ">>": operator.rshift, "**": operator.pow,
 }  # fmt: skip
 SPECIAL = {
-    "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "@": "__matmul__", "//": "__floordiv__",
-    "%": "__mod__", "**": "__pow__", "&": "__and__", "|": "__or__", "^": "__xor__", "<<": "__lshift__",
+    "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "@": "__matmul__",
+    "//": "__floordiv__",
+    "%": "__mod__", "**": "__pow__", "&": "__and__", "|": "__or__", "^": "__xor__",
+    "<<": "__lshift__",
     ">>": "__rshift__",
 }  # fmt: skip
 _WIDTH = re.compile(r"[0-9]{4}|\*")
-_CONVERSIONS: dict[str, Callable[[object], object]] = {"": lambda value: value, "s": str, "r": repr, "a": ascii}
+_CONVERSIONS: dict[str, Callable[[object], object]] = {
+    "": lambda value: value,
+    "s": str,
+    "r": repr,
+    "a": ascii,
+}
 _WRITTEN = (str, int, float, bool, type(None))
 _PLAIN = ("number", "bool", "str", "array", "object", "module")
 MOST_PARTS = 200  # of a tuple that is a key, with all that is in it
@@ -78,7 +89,9 @@ def literal(m: Machine, node: ir.Literal, frame: Frame) -> Abstract:
         return Const(m.session.periods.smaller[node.value], frame.span(node), node.value)
     if node.cached is None:
         if not is_small(node.value):
-            return m.unknown(frame.text(node), data=True, type="number" if isinstance(node.value, int) else "str")
+            return m.unknown(
+                frame.text(node), data=True, type="number" if isinstance(node.value, int) else "str"
+            )
         node.cached = Const(node.value, frame.span(node))
     assert isinstance(node.cached, Const)
     return node.cached
@@ -94,7 +107,9 @@ def name(m: Machine, node: ir.Name, frame: Frame) -> Abstract:
 
 
 def lookup_name(m: Machine, name: str, frame: Frame) -> Abstract:
-    """What a name is bound to: in this scope, those around it, the module (which is executed as far as needed)."""
+    """What a name is bound to: in this scope, those around it, the module (which is executed as far
+    as needed).
+    """
     scope: Frame | None = frame
     while scope is not None:
         bound = scope.locals.get(name)
@@ -107,7 +122,11 @@ def lookup_name(m: Machine, name: str, frame: Frame) -> Abstract:
             if found is not None:
                 return found
         scope = scope.parent
-    return Lib(f"builtins.{name}") if m.session.is_builtin(name) else m.session.missing(frame.module, name)
+    return (
+        Lib(f"builtins.{name}")
+        if m.session.is_builtin(name)
+        else m.session.missing(frame.module, name)
+    )
 
 
 @handles(EVALUATE, ir.Attribute)
@@ -144,7 +163,9 @@ def call(m: Machine, node: ir.Call, frame: Frame) -> Abstract:
         else:
             rest = value
     text = frame.text(node.function)
-    return m.call(function, Call(text, args, kwargs, node, frame, is_open or rest is not None, rest=rest))
+    return m.call(
+        function, Call(text, args, kwargs, node, frame, is_open or rest is not None, rest=rest)
+    )
 
 
 def _arguments(
@@ -160,12 +181,24 @@ def _arguments(
             value = m.evaluate(node.value, frame)
             if isinstance(value, Sequence) and not value.open:
                 values.extend(value.items)
-            elif isinstance(value, Unknown) or (isinstance(value, Sequence | Mapping) and value.open):
+            elif isinstance(value, Unknown) or (
+                isinstance(value, Sequence | Mapping) and value.open
+            ):
                 values.extend(value.items if isinstance(value, Sequence) else [])
                 following = nodes[position + 1 :]
-                if following and function is not None and not any(isinstance(other, ir.Star) for other in following):
-                    left = _wanted(m, function, {name for name, _ in named}) - len(values) - len(following)
-                    values.extend(item(m, value, Const(number), node, frame) for number in range(left))
+                if (
+                    following
+                    and function is not None
+                    and not any(isinstance(other, ir.Star) for other in following)
+                ):
+                    left = (
+                        _wanted(m, function, {name for name, _ in named})
+                        - len(values)
+                        - len(following)
+                    )
+                    values.extend(
+                        item(m, value, Const(number), node, frame) for number in range(left)
+                    )
                 is_open = True
             else:
                 values.extend(m.items(value, Call("*", [], {}, node, frame)))
@@ -173,7 +206,9 @@ def _arguments(
 
 
 def _wanted(m: Machine, function: Abstract, named: Collection[str | None]) -> int:
-    """How many arguments a function of the program needs by position: `f(x, *batch, optimizer)` fills them all."""
+    """How many arguments a function of the program needs by position: `f(x, *batch, optimizer)`
+    fills them all.
+    """
     bound = 1
     match function:
         case Function():
@@ -184,12 +219,18 @@ def _wanted(m: Machine, function: Abstract, named: Collection[str | None]) -> in
         case Class():
             own = m.session.member_of(function, "__init__")
         case Instance():
-            own = m.session.member_of(function.cls, "forward") or m.session.member_of(function.cls, "__call__")
+            own = m.session.member_of(function.cls, "forward") or m.session.member_of(
+                function.cls, "__call__"
+            )
         case _:
             own = None
-    if not isinstance(own, Function) or any(parameter.kind == "args" for parameter in own.node.parameters):
+    if not isinstance(own, Function) or any(
+        parameter.kind == "args" for parameter in own.node.parameters
+    ):
         return 0
-    taken = [parameter for parameter in own.node.parameters[bound:] if parameter.kind == "positional"]
+    taken = [
+        parameter for parameter in own.node.parameters[bound:] if parameter.kind == "positional"
+    ]
     return sum(parameter.default is None and parameter.name not in named for parameter in taken)
 
 
@@ -199,7 +240,9 @@ def binary_node(m: Machine, node: ir.Binary, frame: Frame) -> Abstract:
     return binary(m, node.op, left, m.evaluate(node.right, frame), node, frame)
 
 
-def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+def binary(
+    m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame
+) -> Abstract:
     """`left op right`."""
     number = right
     if op == "%":
@@ -238,7 +281,13 @@ def binary(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, 
         return _sequences(m, op, left, right, node, frame)
     if isinstance(left, Mapping) and isinstance(right, Mapping) and op == "|":
         return Mapping({**left.items, **right.items}, left.open or right.open)
-    if op == "%" and isinstance(left, Const) and type(left.value) is int and isinstance(right, Unknown) and m.loops:
+    if (
+        op == "%"
+        and isinstance(left, Const)
+        and type(left.value) is int
+        and isinstance(right, Unknown)
+        and m.loops
+    ):
         return binary(m, op, left, conditions.window(m, right), node, frame)
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         result = _unknown(m, op, left, right, node, frame)
@@ -256,14 +305,18 @@ def _is_of_none(left: Abstract, right: Abstract) -> bool:
 
 
 def _is_of_tensors(m: Machine, op: str, left: Abstract, right: Abstract) -> bool:
-    """Whether what a loader has put together is surely a tensor where this is done with it: masks are joined, or it is
-    scaled by a fraction. A number of it, as a collate function counts, can be anything else."""
+    """Whether what a loader has put together is surely a tensor where this is done with it: masks
+    are joined, or it is scaled by a fraction. A number of it, as a collate function counts, can be
+    anything else.
+    """
     sides = (left, right)
     if op in _BITWISE:
         return any(_is_collated(m, side) for side in sides)
     is_scaled = any(isinstance(side, Const) and type(side.value) is float for side in sides)
     others = [side for side in sides if not isinstance(side, Const)]
-    return (is_scaled or len(others) == len(sides)) and all(_is_collated(m, side) for side in others)
+    return (is_scaled or len(others) == len(sides)) and all(
+        _is_collated(m, side) for side in others
+    )
 
 
 def _take_for_masks(*sides: Abstract) -> None:
@@ -294,7 +347,9 @@ def _is_below(value: Any, limit: float) -> bool:
 
 
 def _filled(template: str | bytes, values: Abstract) -> str | None:
-    """A template filled with constants, `"layer%d" % i`; none where something is unknown, or a width is large."""
+    """A template filled with constants, `"layer%d" % i`; none where something is unknown, or a
+    width is large.
+    """
     items = values.items if isinstance(values, Sequence) else [values]
     given = [item.value for item in items if isinstance(item, Const)]
     if isinstance(template, bytes) or not is_small(template, *given) or _WIDTH.search(template):
@@ -320,22 +375,32 @@ def _constants(op: str, left: Any, right: Any, m: Machine, node: ir.Node, frame:
 
 
 def _scaled_zero(made: Abstract, left: Const, right: Const) -> None:
-    """A zero that is scaled is written where it was: `weight * loss` of a `loss = 0` that nothing was added to."""
+    """A zero that is scaled is written where it was: `weight * loss` of a `loss = 0` that nothing
+    was added to.
+    """
     if isinstance(made, Const) and type(made.value) in (int, float) and made.value == 0:
         made.at = next((side.at for side in (left, right) if side.value == 0), None)
 
 
-def arithmetic(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Tensor:
-    """Arithmetic with a tensor; in reverse (`1 - x`) the tensor is still what the table calls the input."""
+def arithmetic(
+    m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame
+) -> Tensor:
+    """Arithmetic with a tensor; in reverse (`1 - x`) the tensor is still what the table calls the
+    input.
+    """
     name = OPERATIONS[op]
     reverse = not isinstance(left, Tensor | Unknown)
     effect = lookup(name, "scalar" if is_scalar(right) and not reverse else "") or lookup(name)
     if reverse and op in ("/", "-", "**", "//"):
         effect = lookup(f"r{name}") or effect
-    made = tensors.apply(m, f"torch.{name}", [right, left] if reverse else [left, right], node, frame, effect)
+    made = tensors.apply(
+        m, f"torch.{name}", [right, left] if reverse else [left, right], node, frame, effect
+    )
     made.node.arguments = tensors.given(m, [left, right], {})
     if op == "/":
-        made.node.dtype = DType.FLOAT if made.node.dtype in (DType.INTEGER, DType.BOOL) else made.node.dtype
+        made.node.dtype = (
+            DType.FLOAT if made.node.dtype in (DType.INTEGER, DType.BOOL) else made.node.dtype
+        )
         made.node.factor = _factor(m, right)
         made.node.flags |= {"division"}
         _note_count(m, made.node, right)
@@ -347,13 +412,17 @@ def arithmetic(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.No
 
 
 def _note_count(m: Machine, quotient: Value, divisor: Abstract) -> None:
-    """Writes down whether a count that something with gradient is divided by is ever zero, by what is seen."""
+    """Writes down whether a count that something with gradient is divided by is ever zero, by what
+    is seen.
+    """
     if isinstance(divisor, Tensor) and quotient.requires_grad and not divisor.node.requires_grad:
         chances.note(m, quotient, chances.of_none(divisor.node))
 
 
 def _scalar_constant(op: str, left: Abstract, right: Abstract, made: Tensor) -> None:
-    """Keeps the value of constant tensors through arithmetic: `if total > 0` on what no batch added to is decided."""
+    """Keeps the value of constant tensors through arithmetic: `if total > 0` on what no batch added
+    to is decided.
+    """
     numbers = []
     for side in (left, right):
         number = (
@@ -364,24 +433,43 @@ def _scalar_constant(op: str, left: Abstract, right: Abstract, made: Tensor) -> 
             else None
         )
         numbers.append(number)
-    if op in ("+", "-", "*") and all(isinstance(n, int | float) for n in numbers) and not made.node.requires_grad:
+    if (
+        op in ("+", "-", "*")
+        and all(isinstance(n, int | float) for n in numbers)
+        and not made.node.requires_grad
+    ):
         made.node.number = _PYTHON[op](*numbers)
 
 
 def _factor(m: Machine, value: Abstract) -> object:
     """What identifies a number that a tensor is multiplied by or divided by."""
-    return value.value if isinstance(value, Const) else m.symbol(value) if isinstance(value, Unknown) else None
+    return (
+        value.value
+        if isinstance(value, Const)
+        else m.symbol(value)
+        if isinstance(value, Unknown)
+        else None
+    )
 
 
 def is_scalar(value: Abstract) -> bool:
     """Whether an operand is a Python number, which an operation saves nothing of."""
-    return isinstance(value, Const) or (isinstance(value, Unknown) and value.type in ("number", "bool"))
+    return isinstance(value, Const) or (
+        isinstance(value, Unknown) and value.type in ("number", "bool")
+    )
 
 
-def _overloaded(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract | None:
-    """`__add__` and its like of a class of the program, `__radd__` where the left side knows nothing of the right."""
+def _overloaded(
+    m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame
+) -> Abstract | None:
+    """`__add__` and its like of a class of the program, `__radd__` where the left side knows
+    nothing of the right.
+    """
     name = SPECIAL.get(op)
-    for owner, other, method_name in ((left, right, name), (right, left, f"__r{name[2:]}" if name else None)):
+    for owner, other, method_name in (
+        (left, right, name),
+        (right, left, f"__r{name[2:]}" if name else None),
+    ):
         if not isinstance(owner, Instance) or method_name is None:
             continue
         if not isinstance(other, Tensor) or m.session.member_of(owner.cls, method_name):
@@ -395,8 +483,12 @@ def _overloaded(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.N
 _SETS = {"-": "difference", "&": "intersection", "|": "union", "^": "symmetric_difference"}
 
 
-def _sequences(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
-    if isinstance(left, Sequence) and isinstance(right, Sequence | Mapping) and op in _SETS:  # keys are a list here
+def _sequences(
+    m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame
+) -> Abstract:
+    if (
+        isinstance(left, Sequence) and isinstance(right, Sequence | Mapping) and op in _SETS
+    ):  # keys are a list here
         handler = find_method("set", _SETS[op])
         assert handler is not None
         return handler(m, left, Call(op, [right], {}, node, frame))
@@ -418,7 +510,9 @@ def _sequences(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.No
             and times.value * len(sequence.items) <= MOST_ITEMS
         ):
             items = sequence.items * times.value
-            return shorten(m, Sequence(sequence.kind, items, sequence.open, sequence.rest, at=frame.span(node)))
+            return shorten(
+                m, Sequence(sequence.kind, items, sequence.open, sequence.rest, at=frame.span(node))
+            )
         return Sequence(
             sequence.kind,
             list(sequence.items),
@@ -433,22 +527,38 @@ def _sequences(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.No
     return m.unknown(frame.text(node), data=True)
 
 
-def _unknown(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+def _unknown(
+    m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame
+) -> Abstract:
     """Arithmetic on something unknown: a number where both sides are, else perhaps a tensor."""
     base, other = (left, right) if isinstance(left, Unknown) else (right, left)
     assert isinstance(base, Unknown)
     operand = (
-        other.value if isinstance(other, Const) and isinstance(other.value, int | float | str) else m.symbol(other)
+        other.value
+        if isinstance(other, Const) and isinstance(other.value, int | float | str)
+        else m.symbol(other)
     )
     symbol = base.symbol.derive((op, operand, base is left), frame.text(node))
     if all(_is_plain(side) for side in (left, right)):
-        kind = "str" if "str" in (getattr(left, "type", ""), getattr(right, "type", "")) else "number"
+        kind = (
+            "str" if "str" in (getattr(left, "type", ""), getattr(right, "type", "")) else "number"
+        )
         if any(getattr(side, "type", "") == "array" for side in (left, right)):
             kind = "array"
-        return Unknown(symbol, data=True, origin=_of_numbers(m, op, left, right, node, frame), type=kind)
-    if base.data and (not isinstance(other, Unknown) or other.data) and not isinstance(other, Instance | Object):
-        return Unknown(symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame))
-    is_of_sizes = op == "//" or (op == "**" and isinstance(left, Const))  # args.height // 2 ** encoder.levels
+        return Unknown(
+            symbol, data=True, origin=_of_numbers(m, op, left, right, node, frame), type=kind
+        )
+    if (
+        base.data
+        and (not isinstance(other, Unknown) or other.data)
+        and not isinstance(other, Instance | Object)
+    ):
+        return Unknown(
+            symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame)
+        )
+    is_of_sizes = op == "//" or (
+        op == "**" and isinstance(left, Const)
+    )  # args.height // 2 ** encoder.levels
     if is_of_sizes and not any(_is_computed(m, side) for side in (left, right)):
         return Unknown(symbol, data=True, type="number")
     effect = lookup(OPERATIONS[op])
@@ -459,12 +569,19 @@ def _unknown(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node
     return result
 
 
-def _of_numbers(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Value | None:
+def _of_numbers(
+    m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame
+) -> Value | None:
     """What was copied out of tensors and is reckoned with, if one of two numbers was."""
     made = tensors.python(m, "python", [left, right], node, frame)
     if made is not None and op == "/":
-        sides = (side.value if isinstance(side, Const) else getattr(side, "origin", None) for side in (left, right))
-        made.arguments = tuple((place, side) for place, side in enumerate(sides) if side is not None)
+        sides = (
+            side.value if isinstance(side, Const) else getattr(side, "origin", None)
+            for side in (left, right)
+        )
+        made.arguments = tuple(
+            (place, side) for place, side in enumerate(sides) if side is not None
+        )
         made.flags |= {"quotient"}
     return made
 
@@ -478,7 +595,9 @@ def _is_computed(m: Machine, value: Abstract) -> bool:
 
 
 def _comes_from_tensors(made: Value, depth: int = 0) -> bool:
-    """Whether it is more than an attribute of a model, or what is reckoned with such: `model.config.patch_size * 2`."""
+    """Whether it is more than an attribute of a model, or what is reckoned with such:
+    `model.config.patch_size * 2`.
+    """
     if made.op == "part" and made.inputs:
         whole = made.inputs[0]
         return not _is_model(whole) and _comes_from_tensors(whole, depth)
@@ -491,7 +610,9 @@ def _is_model(value: Value, depth: int = 0) -> bool:
     """Whether it is a model, or what a call that was given nothing but models makes of them."""
     if value.op != "call" or not value.inputs or depth == MAX_DEPTH:
         return all(source.kind is Kind.PARAMETER for source in value.inputs or (value,))
-    return all(source.kind is Kind.PARAMETER or _is_model(source, depth + 1) for source in value.inputs)
+    return all(
+        source.kind is Kind.PARAMETER or _is_model(source, depth + 1) for source in value.inputs
+    )
 
 
 def _is_plain(value: Abstract) -> bool:
@@ -509,7 +630,13 @@ def unary(m: Machine, node: ir.Unary, frame: Frame) -> Abstract:
         operand = _collated(m, operand, node, frame)
     if isinstance(operand, Const) and isinstance(operand.value, int | float):
         value = operand.value
-        return Const(-value if node.op == "-" else value if node.op == "+" or isinstance(value, float) else ~value)
+        return Const(
+            -value
+            if node.op == "-"
+            else value
+            if node.op == "+" or isinstance(value, float)
+            else ~value
+        )
     if isinstance(operand, Tensor):
         if node.op == "+":
             return operand  # the very tensor
@@ -524,7 +651,9 @@ def unary(m: Machine, node: ir.Unary, frame: Frame) -> Abstract:
 def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
     """`and` and `or` give an operand; which one can be a branch of its own."""
     stops_at = node.op == "or"
-    default = not stops_at and m.branch.refused is not node  # if kind == "b" and size is None: raise …
+    default = (
+        not stops_at and m.branch.refused is not node
+    )  # if kind == "b" and size is None: raise …
     value: Abstract = NONE
     for position, part in enumerate(node.values):
         value = m.evaluate(part, frame)
@@ -537,7 +666,9 @@ def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
         if not stops_at and isinstance(value, Object) and find_method(value.cls, "__with__"):
             tell("discarded", m, value, part, frame)  # with no_grad() and autocast("cpu"): …
         if known == stops_at:
-            return Const(stops_at) if isinstance(value, Unknown) and value.test is not None else value
+            return (
+                Const(stops_at) if isinstance(value, Unknown) and value.test is not None else value
+            )
     return value
 
 
@@ -546,7 +677,11 @@ def compare(m: Machine, node: ir.Compare, frame: Frame) -> Abstract:
     if node.ops[0] in ("is", "is not"):
         m.state["glance"] = node.left
     left = m.evaluate(node.left, frame)
-    if m.loops and isinstance(m.loops[-1].node, ir.While) and isinstance(node.left, ir.Name | ir.Attribute):
+    if (
+        m.loops
+        and isinstance(m.loops[-1].node, ir.While)
+        and isinstance(node.left, ir.Name | ir.Attribute)
+    ):
         _note_state(m.loops[-1], left, node.left, frame)
     result: Abstract = NONE
     for op, right_node in zip(node.ops, node.rights, strict=True):
@@ -567,25 +702,35 @@ def _note_state(loop: Loop, value: Abstract, node: ir.Node, frame: Frame) -> Non
 
 
 def state_of(value: Abstract | None) -> object:
-    """What tells a state of a machine from others: a word, or a member of an enum by its identity."""
+    """What tells a state of a machine from others: a word, or a member of an enum by its
+    identity.
+    """
     if isinstance(value, Const):
         return value.value if isinstance(value.value, str) else None
     return id(value) if isinstance(value, Instance) and "member" in value.state else None
 
 
 def _collated(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
-    """What a loader has put together of samples, or a part is given as a tensor, as the tensor that it is."""
+    """What a loader has put together of samples, or a part is given as a tensor, as the tensor that
+    it is.
+    """
     return tensors.as_tensor(m, value, node, frame) if _is_collated(m, value) else value
 
 
 def _is_collated(m: Machine, value: Abstract) -> bool:
-    if not isinstance(value, Unknown) or value.type not in ("", "tensor") or value.origin is not None:
+    if (
+        not isinstance(value, Unknown)
+        or value.type not in ("", "tensor")
+        or value.origin is not None
+    ):
         return False
     is_given = bool(m.session.contract) and value.type == "tensor"
     return is_given or conditions.is_collated(m.symbol(value))
 
 
-def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+def compare_values(
+    m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame
+) -> Abstract:
     """`left op right`: elementwise where one is a tensor."""
     text = frame.text(node)
     if op in _COMPARISONS:
@@ -594,7 +739,9 @@ def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: i
         plain = [conditions.known_number(side) for side in (left, right)]
         if None not in plain:
             return conditions.compare(m, op, left, right, text, node)
-        made = tensors.apply(m, f"torch.{_COMPARISONS[op]}", [left, right], node, frame, lookup(_COMPARISONS[op]))
+        made = tensors.apply(
+            m, f"torch.{_COMPARISONS[op]}", [left, right], node, frame, lookup(_COMPARISONS[op])
+        )
         made.node.dtype = DType.BOOL
         conditions.name_comparison(m, made, op, left, right, text)
         return made
@@ -604,7 +751,10 @@ def compare_values(m: Machine, op: str, left: Abstract, right: Abstract, node: i
         and isinstance(result, Unknown)
         and any(isinstance(side, Unknown) and side.type == "array" for side in (left, right))
     ):
-        result.type, result.origin = "array", tensors.python(m, "python", [left, right], node, frame)
+        result.type, result.origin = (
+            "array",
+            tensors.python(m, "python", [left, right], node, frame),
+        )
     return result
 
 
@@ -643,7 +793,9 @@ def dict_display(m: Machine, node: ir.DictDisplay, frame: Frame) -> Abstract:
 
 
 def hashable(value: Abstract) -> object | None:
-    """The key that a value is in a dict: a constant itself, a known object its identity; None where unknown."""
+    """The key that a value is in a dict: a constant itself, a known object its identity; None where
+    unknown.
+    """
     part = tensors.bounds(value)
     if part is not None:
         return ("slice", part.start, part.stop, part.step)
@@ -657,11 +809,15 @@ def hashable(value: Abstract) -> object | None:
     if isinstance(value, Unknown | Sequence | Mapping):
         return None
     is_computed = isinstance(value, Tensor) and value.node.kind is not Kind.PARAMETER
-    return None if is_computed else value  # a parameter is itself for as long as it lives: `states[p]`
+    return (
+        None if is_computed else value
+    )  # a parameter is itself for as long as it lives: `states[p]`
 
 
 def key_of(m: Machine, index: Abstract) -> object:
-    """Where a dict keeps what is put under `index`: one that is not known is the same key as long as it is the same."""
+    """Where a dict keeps what is put under `index`: one that is not known is the same key as long
+    as it is the same.
+    """
     key = hashable(index)
     return ("unknown", m.symbol(index)) if key is None else key
 
@@ -783,7 +939,11 @@ def formatted(m: Machine, node: ir.Formatted, frame: Frame) -> Abstract:
     """`{value!r:spec}`: computed where both are known, and the width is not large."""
     value = m.evaluate(node.value, frame)
     spec = m.evaluate(node.spec, frame) if node.spec is not None else Const("")
-    if isinstance(value, Const) and isinstance(spec, Const) and _is_written(value.value, spec.value):
+    if (
+        isinstance(value, Const)
+        and isinstance(spec, Const)
+        and _is_written(value.value, spec.value)
+    ):
         with contextlib.suppress(ValueError, TypeError, OverflowError):
             return Const(format(_CONVERSIONS[node.conversion](value.value), spec.value))
     key = ("format", node.conversion, m.symbol(spec))
@@ -837,7 +997,9 @@ def yield_(m: Machine, node: ir.Yield, frame: Frame) -> Abstract:
 
 @handles(EVALUATE, ir.Function)
 def function(m: Machine, node: ir.Function, frame: Frame) -> Abstract:
-    defaults = {p.name: m.evaluate(p.default, frame) for p in node.parameters if p.default is not None}
+    defaults = {
+        p.name: m.evaluate(p.default, frame) for p in node.parameters if p.default is not None
+    }
     scope = frame
     while scope.is_class and scope.parent is not None:
         scope = scope.parent
@@ -847,7 +1009,8 @@ def function(m: Machine, node: ir.Function, frame: Frame) -> Abstract:
 @handles(EVALUATE, ir.Slice)
 def slice_(m: Machine, node: ir.Slice, frame: Frame) -> Abstract:
     bounds = [
-        NONE if part is None else _concrete(m, m.evaluate(part, frame)) for part in (node.lower, node.upper, node.step)
+        NONE if part is None else _concrete(m, m.evaluate(part, frame))
+        for part in (node.lower, node.upper, node.step)
     ]
     if all(isinstance(bound, Const) and isinstance(bound.value, int | None) for bound in bounds):
         return Const(slice(*(bound.value for bound in bounds if isinstance(bound, Const))))
@@ -875,15 +1038,24 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
         case Tensor():
             return tensor_item(m, target, index, node, frame)
         case Unknown():
-            handler = find_method("numpy.ndarray", "__getitem__") if target.type == "array" else None
+            handler = (
+                find_method("numpy.ndarray", "__getitem__") if target.type == "array" else None
+            )
             if handler is not None:
                 return handler(m, target, Call("__getitem__", [index], {}, node, frame))
             if target.data and _adds_axes(index) and _is_collated(m, target):
                 return tensor_item(m, tensors.as_tensor(m, target, node, frame), index, node, frame)
             found = derived(m, target, "item", hashable(index) or m.symbol(index), node, frame)
-            if found.origin is None and target.data and isinstance(index, Unknown) and index.origin is not None:
+            if (
+                found.origin is None
+                and target.data
+                and isinstance(index, Unknown)
+                and index.origin is not None
+            ):
                 kind = "array" if index.type == "array" else found.type
-                found = replace(found, origin=tensors.python(m, "python", [index], node, frame), type=kind)
+                found = replace(
+                    found, origin=tensors.python(m, "python", [index], node, frame), type=kind
+                )
             return found
         case Const() if isinstance(target.value, str | bytes) and isinstance(index, Const):
             try:
@@ -892,7 +1064,9 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
                 return m.unknown(frame.text(node), data=True)
         case Lib():
             return target
-        case Class() if not any(is_a(base, "enum.Enum") for base in target.libraries()):  # Base[int]
+        case Class() if not any(
+            is_a(base, "enum.Enum") for base in target.libraries()
+        ):  # Base[int]
             return target
         case Instance() | Object():
             at = Call("__getitem__", [index], {}, node, frame)
@@ -910,8 +1084,12 @@ def _adds_axes(index: Abstract) -> bool:
     return any(isinstance(part, Const) and part.value is None for part in parts)
 
 
-def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, frame: Frame) -> Unknown:
-    """A part of something unknown: an item or attribute, which carries the gradient that the whole carries."""
+def derived(
+    m: Machine, base: Unknown, how: str, key: object, node: ir.Node, frame: Frame
+) -> Unknown:
+    """A part of something unknown: an item or attribute, which carries the gradient that the whole
+    carries.
+    """
     symbol = base.symbol.derive((how, key), frame.text(node))
     override = m.override(base.symbol, how, key)
     if isinstance(override, Unknown):
@@ -921,11 +1099,18 @@ def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, fra
     origin = base.origin
     if origin is not None:
         result.origin = origin
-    elif base.symbol in m.nodes and symbol not in m.nodes and not (how == "attribute" and _is_module(m, base.symbol)):
+    elif (
+        base.symbol in m.nodes
+        and symbol not in m.nodes
+        and not (how == "attribute" and _is_module(m, base.symbol))
+    ):
         whole = m.nodes[base.symbol]
         if whole.kind not in (Kind.UNKNOWN, Kind.DATA):
-            # Taking a part is no operation: grad mode has no say in it, and it has been there as long as the whole.
-            part = tensors.value(m, "part", Kind.OPERATION, [whole], node, frame, assumed=whole.assumed)
+            # Taking a part is no operation: grad mode has no say in it, and it has been there as
+            # long as the whole.
+            part = tensors.value(
+                m, "part", Kind.OPERATION, [whole], node, frame, assumed=whole.assumed
+            )
             part.requires_grad, part.iteration = whole.requires_grad, whole.iteration
             part.inference, part.inference_at = whole.inference, whole.inference_at
             part.cut_at, part.cut_stack = whole.cut_at, whole.cut_stack
@@ -935,7 +1120,9 @@ def derived(m: Machine, base: Unknown, how: str, key: object, node: ir.Node, fra
 
 
 def _is_module(m: Machine, symbol: Symbol) -> bool:
-    """Whether its parameters or those of an item were asked for: a call that gave a module computed nothing."""
+    """Whether its parameters or those of an item were asked for: a call that gave a module computed
+    nothing.
+    """
     own = m.leaves.get(symbol)
     if own is not None:
         return own.parameter in m.parameters
@@ -956,14 +1143,18 @@ def _is_made_of_what_it_keeps(m: Machine, symbol: Symbol) -> bool:
     return part is not None
 
 
-def _sequence_item(m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+def _sequence_item(
+    m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame
+) -> Abstract:
     if isinstance(index, Const):
         if isinstance(index.value, int) and -len(target.items) <= index.value < len(target.items):
             if m.loops and isinstance(target.items[index.value], Tensor):
                 _taken(m, target).setdefault(index.value % len(target.items), index)
             return target.items[index.value]
         if isinstance(index.value, slice) and index.value.step != 0:
-            return Sequence(target.kind, target.items[index.value], target.open, target.rest, at=target.at)
+            return Sequence(
+                target.kind, target.items[index.value], target.open, target.rest, at=target.at
+            )
         if target.rest is not None:
             return target.rest
     if isinstance(index, Object):
@@ -977,10 +1168,19 @@ def _sequence_item(m: Machine, target: Sequence, index: Abstract, node: ir.Node,
 
 
 def _is_left_empty(m: Machine, target: Sequence, node: ir.Node) -> bool:
-    """Whether all that the program puts into a list was left out; one that it puts nothing into, others may fill."""
-    if target.items or target.open or target.rest is not None or target.kind not in ("list", "tuple"):
+    """Whether all that the program puts into a list was left out; one that it puts nothing into,
+    others may fill.
+    """
+    if (
+        target.items
+        or target.open
+        or target.rest is not None
+        or target.kind not in ("list", "tuple")
+    ):
         return False
-    return any(target is each for each in m.state.get("all left out", ())) or _is_filled_at_first(m, node)
+    return any(target is each for each in m.state.get("all left out", ())) or _is_filled_at_first(
+        m, node
+    )
 
 
 def _is_filled_at_first(m: Machine, node: ir.Node) -> bool:
@@ -988,14 +1188,22 @@ def _is_filled_at_first(m: Machine, node: ir.Node) -> bool:
     held = node.target if isinstance(node, ir.Subscript) else None
     if not isinstance(held, ir.Attribute):
         return False
-    initial = (effects.body(function.source) for function in m.executed if function.name == "__init__")
+    initial = (
+        effects.body(function.source) for function in m.executed if function.name == "__init__"
+    )
     found = (found for block in initial for found in effects.of(block, functions=False))
     written = (each for summary in found for each in summary.does.written)
-    return any(how is How.FILLED and len(path) > 1 and path[-1] == held.name for path, how in written)
+    return any(
+        how is How.FILLED and len(path) > 1 and path[-1] == held.name for path, how in written
+    )
 
 
-def _at_unknown(m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
-    """The item at an unknown index: the first; of tensors with a graph, one that no other index has found."""
+def _at_unknown(
+    m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame
+) -> Abstract:
+    """The item at an unknown index: the first; of tensors with a graph, one that no other index has
+    found.
+    """
     first = target.items[0]
     if not isinstance(first, Tensor) or not first.node.requires_grad:
         return first
@@ -1013,8 +1221,12 @@ def _taken(m: Machine, target: Sequence) -> dict[int, Abstract]:
     return found
 
 
-def _looked_up(m: Machine, item: Abstract, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
-    """An item at an unknown index. A number that is looked up by what came from a tensor comes from it, too."""
+def _looked_up(
+    m: Machine, item: Abstract, index: Abstract, node: ir.Node, frame: Frame
+) -> Abstract:
+    """An item at an unknown index. A number that is looked up by what came from a tensor comes from
+    it, too.
+    """
     if not isinstance(item, Const):
         return item
     if not (isinstance(index, Unknown) and index.origin is not None):
@@ -1025,11 +1237,18 @@ def _looked_up(m: Machine, item: Abstract, index: Abstract, node: ir.Node, frame
     return Unknown(m.unknown(frame.text(node)).symbol, data=True, origin=origin, type="number")
 
 
-def _mapping_item(m: Machine, target: Mapping, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+def _mapping_item(
+    m: Machine, target: Mapping, index: Abstract, node: ir.Node, frame: Frame
+) -> Abstract:
     key = hashable(index)
     if key is not None and _has(target.items, key):
         return target.items[key]
-    if key is None and ("unknown", m.symbol(index)) not in target.items and target.items and not target.open:
+    if (
+        key is None
+        and ("unknown", m.symbol(index)) not in target.items
+        and target.items
+        and not target.open
+    ):
         return _looked_up(m, _chosen(m, target, index, node, frame), index, node, frame)
     if target.factory is not None:
         place = key_of(m, index)
@@ -1043,11 +1262,14 @@ def _mapping_item(m: Machine, target: Mapping, index: Abstract, node: ir.Node, f
         held = _any_filled_in(m, target, unknown_key)
     if held is not None:
         return held
-    return Unknown(symbol.derive(("item", unknown_key), frame.text(node)), data=target.symbol is not None)
+    return Unknown(
+        symbol.derive(("item", unknown_key), frame.text(node)), data=target.symbol is not None
+    )
 
 
 def _any_filled_in(m: Machine, target: Mapping, key: object) -> Abstract | None:
-    """What a dict that is filled under unknown keys has under another key: data and no graph, or a module.
+    """What a dict that is filled under unknown keys has under another key: data and no graph, or a
+    module.
 
     One key after the other finds one module after the other.
     """
@@ -1056,14 +1278,19 @@ def _any_filled_in(m: Machine, target: Mapping, key: object) -> Abstract | None:
         return None
     if all(isinstance(value, Tensor) and not value.node.requires_grad for value in values):
         return next(iter(values), None)
-    if not all(isinstance(value, Instance | Object) and value.module is not None for value in values):
+    if not all(
+        isinstance(value, Instance | Object) and value.module is not None for value in values
+    ):
         return None
-    found: dict[object, Abstract] = m.state.setdefault("found under", {}).setdefault(m.symbol(target), {})
+    found: dict[object, Abstract] = m.state.setdefault("found under", {}).setdefault(
+        m.symbol(target), {}
+    )
     return found.setdefault(key, values[len(found) % len(values)])
 
 
 def _chosen(m: Machine, target: Mapping, index: Abstract, node: ir.Node, frame: Frame) -> Abstract:
-    """What an unknown key finds: what this path knows it to be, else what it is by default, else the first.
+    """What an unknown key finds: what this path knows it to be, else what it is by default, else
+    the first.
 
     Of functions and classes of the program, each is found on some path.
     """
@@ -1074,7 +1301,9 @@ def _chosen(m: Machine, target: Mapping, index: Abstract, node: ir.Node, frame: 
     _, default = m.state.get("options", {}).get(symbol) or (None, None)
     key = default.value if isinstance(default, Const) else None
     key = key if key is not None and _has(target.items, key) else next(iter(target.items))
-    others = [other for other, value in target.items.items() if other != key and _is_of_program(value)]
+    others = [
+        other for other, value in target.items.items() if other != key and _is_of_program(value)
+    ]
     picked = conditions.pick(m, symbol, others[:MOST_PICKED], node, frame)
     return target.items[key if picked is None else picked]
 
@@ -1110,10 +1339,14 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
     if all(map(_is_basic, parts)):
         made = tensors.view(m, target, "torch.Tensor.__getitem__", node, frame)
         made.node.arguments = tensors.given(m, [target, index], {})
-        if all(isinstance(part, Const) and part.value in (None, ..., slice(None)) for part in parts):
+        if all(
+            isinstance(part, Const) and part.value in (None, ..., slice(None)) for part in parts
+        ):
             made.node.flags |= {"reshaping"}  # labels[:, None]
     else:
-        chosen = [index for index in tensors.sources(m, parts, node, frame) if not index.requires_grad]
+        chosen = [
+            index for index in tensors.sources(m, parts, node, frame) if not index.requires_grad
+        ]
         made = tensors.apply(m, "torch.Tensor.__getitem__", [target], node, frame, None)
         made.node.inputs = tuple(dict.fromkeys((*made.node.inputs, *chosen)))
         made.node.dtype = target.node.dtype

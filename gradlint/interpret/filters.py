@@ -1,7 +1,8 @@
-"""Filters in loops: what leaves items out, and the items of which one at least is taken to be left in.
+"""Filters in loops: what leaves items out, and the items of which one at least is taken to be left
+in.
 
-A loop over samples can find none that it wants. One over names, settings or losses cannot: who writes `if name in
-weights` knows that some are, else the program would do nothing.
+A loop over samples can find none that it wants. One over names, settings or losses cannot: who
+writes `if name in weights` knows that some are, else the program would do nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def _passes_on(block: Sequence[ir.Node]) -> bool:
 
 
 def _refuses(block: Sequence[ir.Node]) -> bool:
-    """Whether it ends the program, which is taken to work: `if "/" in name: raise ValueError(name)`."""
+    """Whether it ends the program, which is taken to work:
+    `if "/" in name: raise ValueError(name)`.
+    """
     return bool(block) and isinstance(block[-1], ir.Raise)
 
 
@@ -46,14 +49,18 @@ def _is_filter(branch: ir.If) -> bool:
 
 
 def kept(m: Machine, test: Test, node: ir.Node, keeps: bool | None) -> bool | None:
-    """The answer that a question is given which is asked of the first item, where that is not left out."""
+    """The answer that a question is given which is asked of the first item, where that is not left
+    out.
+    """
     if test.relation == "in" and test.subject in m.state.get("empty", ()):
         return None
     if _is_about(test, m.state.get("first keys", ())):
         return not test.negated if keeps is None else keeps
     if keeps is None or not m.loops:
         return None
-    if _is_about(test, m.state.get("first entries", ())) or _is_first_of_settings(m, test, node, m.loops[-1]):
+    if _is_about(test, m.state.get("first entries", ())) or _is_first_of_settings(
+        m, test, node, m.loops[-1]
+    ):
         return keeps
     return None
 
@@ -69,7 +76,9 @@ def _is_about(test: Test, sources: Collection[Symbol]) -> bool:
 
 
 def _parts(test: Test) -> Iterator[Symbol]:
-    """All that a question is made of: what it asks, what that is derived from, and by which keys."""
+    """All that a question is made of: what it asks, what that is derived from, and by which
+    keys.
+    """
     pending: list[object] = [test.subject, test.operand]
     for count, part in enumerate(pending):
         if count >= MOST_PARTS:
@@ -82,7 +91,9 @@ def _parts(test: Test) -> Iterator[Symbol]:
 
 
 def _is_first_of_settings(m: Machine, test: Test, node: ir.Node, loop: Loop) -> bool:
-    """Whether it is the first time in a loop that a setting is asked for which each round has one of its own."""
+    """Whether it is the first time in a loop that a setting is asked for which each round has one
+    of its own.
+    """
     if loop.target is None or not _names(node) & _names(loop.target):
         return False
     if not (_is_setting(m, test.subject) or _is_made_of_settings(m, test)):
@@ -92,10 +103,14 @@ def _is_first_of_settings(m: Machine, test: Test, node: ir.Node, loop: Loop) -> 
 
 
 def _is_setting(m: Machine, subject: Symbol) -> bool:
-    """Whether it is a plain part of an object that is called, or of the one whose method is entered: `self.weights`."""
+    """Whether it is a plain part of an object that is called, or of the one whose method is
+    entered: `self.weights`.
+    """
     part = subject
     while part.source is not None:
-        if not (isinstance(part.key, tuple) and part.key[0] in ("attribute", "item", "true", "==", ">")):
+        if not (
+            isinstance(part.key, tuple) and part.key[0] in ("attribute", "item", "true", "==", ">")
+        ):
             return False
         if part.key[0] == "attribute" and _has_settings(m, part.source):
             return True
@@ -104,12 +119,15 @@ def _is_setting(m: Machine, subject: Symbol) -> bool:
 
 
 def _is_made_of_settings(m: Machine, test: Test) -> bool:
-    """Whether it asks for an item of what a library made of no tensor: `np.array([1 / 2**i for i in range(n)])[i]`.
+    """Whether it asks for an item of what a library made of no tensor:
+    `np.array([1 / 2**i for i in range(n)])[i]`.
 
     What a list of Python numbers came from is not looked for: it may be data.
     """
     subject = test.subject
-    if not (isinstance(subject.key, tuple) and subject.key[0] == "item") or m.values_of(set(_parts(test))):
+    if not (isinstance(subject.key, tuple) and subject.key[0] == "item") or m.values_of(
+        set(_parts(test))
+    ):
         return False
     root = subject
     while root.source is not None:
@@ -130,10 +148,16 @@ def _names(node: ir.Node) -> frozenset[str]:
 
 @memo.of_programs
 def looks_up(loop: ir.For | ir.Comprehension, target: ir.Node, iterable: ir.Node) -> bool:
-    """Whether a loop looks up in what it runs over what this gives: `for name in losses: … losses[name]`."""
+    """Whether a loop looks up in what it runs over what this gives:
+    `for name in losses: … losses[name]`.
+    """
     if not isinstance(target, ir.Name):
         return False
-    parts = loop.body if isinstance(loop, ir.For) else [loop.element, *([loop.value] if loop.value else [])]
+    parts = (
+        loop.body
+        if isinstance(loop, ir.For)
+        else [loop.element, *([loop.value] if loop.value else [])]
+    )
     found = (each for each in ir.within(parts) if isinstance(each, ir.Subscript))
     return any(_is_same(each.index, target) and _is_same(each.target, iterable) for each in found)
 

@@ -31,9 +31,9 @@ KINDS = {
     "depth": "calls nested deeper than the bound",
     "recursion": "a function that calls itself",
     "steps": "an entry, or a call in it, that takes more steps than the bound",
-    "raises": "a call in which every path of an entry ends by an exception: what it gives is unknown",
+    "raises": "a call in which an exception ends every path of an entry: its result is unknown",
     "paths": "an entry with more paths than the bound",
-    "restarts": "an entry that is begun again more often than the bound, as more of its loops is known",
+    "restarts": "an entry that is begun again more often than the bound, as its loops become known",
     "dynamic": "code that is made or looked up at run time",
     "syntax": "syntax of a Python that is newer than this gradlint",
     "unreached": "a call of `backward` to which no path that was run has come",
@@ -43,7 +43,9 @@ KINDS = {
 
 
 class GiveUp(Exception):
-    """Ends the path that is being run; `gap` says why, `running` the functions that were, innermost first."""
+    """Ends the path that is being run; `gap` says why, `running` the functions that were, innermost
+    first.
+    """
 
     def __init__(self, gap: Gap) -> None:
         super().__init__(gap.kind)
@@ -52,7 +54,9 @@ class GiveUp(Exception):
 
 
 class Overrun(GiveUp):
-    """Ends a call that takes many steps in which no tensor is in view: the program goes on behind it."""
+    """Ends a call that takes many steps in which no tensor is in view: the program goes on behind
+    it.
+    """
 
     def __init__(self, gap: Gap, frame: Frame) -> None:
         super().__init__(gap)

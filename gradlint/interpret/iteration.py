@@ -1,7 +1,8 @@
 """Iteration: what a loop is handed, one item after the other.
 
-It is push style: the iterable calls the body. So a generator of the program runs interleaved with the loop over it, as
-it does in Python, and what wraps an iterable (`enumerate`, `tqdm`) wraps the body.
+It is push style: the iterable calls the body. So a generator of the program runs interleaved with
+the loop over it, as it does in Python, and what wraps an iterable (`enumerate`, `tqdm`) wraps the
+body.
 """
 
 from __future__ import annotations
@@ -41,14 +42,19 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 MOST_NUMBERS = 1_000_000  # that a loop to an unknown one can run through
-MOST_WRITTEN = 40  # of tensors and constants, which a list has when they are named one by one: layers, activations
-MOST_SHOWN = 22  # the same where a counter decides when the step comes: as many as show its remainder
+# of tensors and constants, which a list has when they are named one by one: layers, activations
+MOST_WRITTEN = 40
+MOST_SHOWN = (
+    22  # the same where a counter decides when the step comes: as many as show its remainder
+)
 
 ITERATES: dict[str, Callable[[Any, Any, Visit, Call], None]] = {}
 
 
 def iterates(*classes: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Registers how objects of these library classes are iterated: `(machine, receiver, visit, call)`."""
+    """Registers how objects of these library classes are iterated:
+    `(machine, receiver, visit, call)`.
+    """
 
     def register(handler: Callable[..., None]) -> Callable[..., None]:
         for cls in classes:
@@ -76,7 +82,9 @@ def is_endless(iterable: Abstract) -> bool:
 
 
 def is_window(iterable: Abstract) -> bool:
-    """Whether something holds the next few items of a stream: `islice(iterator, n)`, what `batched(x, n)` gives."""
+    """Whether something holds the next few items of a stream: `islice(iterator, n)`, what
+    `batched(x, n)` gives.
+    """
     if isinstance(iterable, Sequence):
         return iterable.window
     sources = iterable.state.get("sources", ()) if isinstance(iterable, Object) else ()
@@ -93,7 +101,9 @@ def _is_iterator(value: Abstract) -> bool:
 
 
 def is_counted(m: Machine) -> bool:
-    """Whether a counter was met: then a list has as many items as leave the remainder of its length."""
+    """Whether a counter was met: then a list has as many items as leave the remainder of its
+    length.
+    """
     return m.session.listed == m.session.batches
 
 
@@ -127,7 +137,9 @@ def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> N
 
 
 def shorten(m: Machine, made: Sequence) -> Sequence:
-    """Keeps as many items of a list as leave what all of them leave to the counters, where there are any."""
+    """Keeps as many items of a list as leave what all of them leave to the counters, where there
+    are any.
+    """
     if is_counted(m) and not any(_is_each_meant(item, MOST_WRITTEN) for item in made.items):
         kept = made.items[: m.session.listed_as(len(made.items))]
         made.items, made.left_out = kept, len(made.items) - len(kept)
@@ -135,7 +147,9 @@ def shorten(m: Machine, made: Sequence) -> Sequence:
 
 
 def _is_each_meant(item: Abstract, position: int) -> bool:
-    """Whether every item counts: a parameter or a module, alone or behind its name; what was written down by hand."""
+    """Whether every item counts: a parameter or a module, alone or behind its name; what was
+    written down by hand.
+    """
     if isinstance(item, Sequence) and item.items:
         return _is_each_meant(item.items[-1], position)
     if isinstance(item, Tensor):
@@ -153,7 +167,11 @@ def over_mapping(m: Machine, mapping: Mapping, visit: Visit, call: Call) -> None
     if mapping.open:
         for number in rounds(m)[len(mapping.items) :] or range(1):
             if visit(
-                Unknown((mapping.symbol or m.symbol(mapping)).derive(("key", number), "key"), data=True, type="str")
+                Unknown(
+                    (mapping.symbol or m.symbol(mapping)).derive(("key", number), "key"),
+                    data=True,
+                    type="str",
+                )
             ):
                 return
 
@@ -163,7 +181,9 @@ def key_value(m: Machine, mapping: Mapping, key: Any) -> Abstract:
     if isinstance(key, Abstract):
         return key
     if isinstance(key, tuple) and key and key[0] == "unknown":
-        held = next((value for value in m.values_of((key[1],)) if value.parameter is not None), None)
+        held = next(
+            (value for value in m.values_of((key[1],)) if value.parameter is not None), None
+        )
         return Unknown(key[1], data=True) if held is None else Tensor(held)
     return NONE if key == ("None",) else Const(key)
 
@@ -172,16 +192,24 @@ def key_value(m: Machine, mapping: Mapping, key: Any) -> Abstract:
 def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
     start = numbers.start.value if isinstance(numbers.start, Const) else None
     step = numbers.step.value if isinstance(numbers.step, Const) else None
-    stop = m.concrete.get(numbers.stop.symbol, numbers.stop) if isinstance(numbers.stop, Unknown) else numbers.stop
+    stop = (
+        m.concrete.get(numbers.stop.symbol, numbers.stop)
+        if isinstance(numbers.stop, Unknown)
+        else numbers.stop
+    )
     last = stop.value if isinstance(stop, Const) else None
     if isinstance(start, int) and isinstance(step, int) and step and isinstance(last, int):
         known, length = range(start, last, step), range_length(start, last, step)
         if m.loops:
             m.loops[-1].length = length
-        most = max(len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0)
+        most = max(
+            len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0
+        )
         shown: Iterable[int] = known
         is_long = length > most or (m.session.periods.smaller and m.session.takes_batches(m))
-        is_shortened = isinstance(stop, Const) and stop.written is not None and (start, step) == (0, 1)
+        is_shortened = (
+            isinstance(stop, Const) and stop.written is not None and (start, step) == (0, 1)
+        )
         if is_long and not is_shortened and not (length <= MOST_WRITTEN and _picks(m)):
             if m.session.trains(m):
                 most = m.session.shown(length, m.loops[-1])
@@ -196,10 +224,20 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
                 return
         return
     turns = list(rounds(m))
-    if isinstance(stop, Unknown) and isinstance(start, int) and isinstance(step, int) and step and is_counted(m):
+    if (
+        isinstance(stop, Unknown)
+        and isinstance(start, int)
+        and isinstance(step, int)
+        and step
+        and is_counted(m)
+    ):
         turns = list(estimates.turns(m, start, stop, step))
     if isinstance(start, int) and isinstance(step, int) and step > 0 and m.loops:
-        later = _shown(m, range(start, start + MOST_NUMBERS * step, step), [start + turn * step for turn in turns])
+        later = _shown(
+            m,
+            range(start, start + MOST_NUMBERS * step, step),
+            [start + turn * step for turn in turns],
+        )
         turns = [(number - start) // step for number in later]
     if isinstance(stop, Unknown) and isinstance(start, int) and isinstance(step, int):
         estimates.runs_to(m, stop.symbol, start + (turns[-1] + 1 if turns else 0) * step, call)
@@ -208,7 +246,9 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
         if isinstance(start, int) and isinstance(step, int):
             item = _turn(m, counters.counts_on(m, item, Const(start + round_ * step)))
         else:
-            item = Unknown(m.symbol(numbers).derive(("round", round_), "i"), data=True, type="number")
+            item = Unknown(
+                m.symbol(numbers).derive(("round", round_), "i"), data=True, type="number"
+            )
         if m.loops and isinstance(stop, Unknown) and step == 1 and round_ == turns[-1]:
             m.loops[-1].last = item, stop.symbol
         if visit(item):
@@ -232,23 +272,36 @@ def _skip(m: Machine, rounds: int) -> None:
 
 
 def _turn(m: Machine, number: Const) -> Const:
-    return ahead.note(m, number, ahead.Turn(m.loops[-1])) if m.loops and m.loops[-1].numbers else number
+    return (
+        ahead.note(m, number, ahead.Turn(m.loops[-1]))
+        if m.loops and m.loops[-1].numbers
+        else number
+    )
 
 
 def _picks(m: Machine) -> bool:
-    """Whether the innermost loop takes parts by its number, `x = self.layers[i](x)`, and holds no training step.
+    """Whether the innermost loop takes parts by its number, `x = self.layers[i](x)`, and holds no
+    training step.
 
     Rounds that were left out would put parts side by side that are not.
     """
     node = m.loops[-1].node if m.loops else None
-    return isinstance(node, ir.For) and m.session.rounds(node) < m.session.batches and _subscripts(node)
+    return (
+        isinstance(node, ir.For)
+        and m.session.rounds(node) < m.session.batches
+        and _subscripts(node)
+    )
 
 
 @memo.of_programs
 def _subscripts(loop: ir.For) -> bool:
-    """Whether the body of a loop has no other loop in it, and subscripts by the loop's own number: a use, no effect."""
+    """Whether the body of a loop has no other loop in it, and subscripts by the loop's own number:
+    a use, no effect.
+    """
     within = list(ir.within(loop.body))
-    if any(isinstance(node, ir.For | ir.While) for node in within) or not isinstance(loop.target, ir.Name):
+    if any(isinstance(node, ir.For | ir.While) for node in within) or not isinstance(
+        loop.target, ir.Name
+    ):
         return False
     indices = [node.index for node in within if isinstance(node, ir.Subscript)]
     return any(isinstance(index, ir.Name) and index.id == loop.target.id for index in indices)
@@ -256,10 +309,14 @@ def _subscripts(loop: ir.For) -> bool:
 
 @handles(ITERATE, Tensor)
 def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
-    length = shapes.known_length(tensor) if m.loops and m.loops[-1].rounds == m.session.batches else None
+    length = (
+        shapes.known_length(tensor) if m.loops and m.loops[-1].rounds == m.session.batches else None
+    )
     turns = rounds(m)
     if length is not None:
-        turns = range(m.session.shown(length, m.loops[-1]) if m.session.trains(m) else m.session.items(length))
+        turns = range(
+            m.session.shown(length, m.loops[-1]) if m.session.trains(m) else m.session.items(length)
+        )
     estimates.runs_to(m, m.symbol(tensor), len(turns), call)
     for round_ in turns:
         row = tensors.view(m, tensor, "torch.Tensor.unbind", call.node, call.frame)
@@ -287,7 +344,9 @@ def over_unknown(m: Machine, unknown: Unknown, visit: Visit, call: Call) -> None
 
 
 def _note_key(m: Machine, listing: Unknown, first: Unknown, call: Call) -> None:
-    """Writes down the first key of a dict that nothing is known of, which `items()` or `keys()` lists."""
+    """Writes down the first key of a dict that nothing is known of, which `items()` or `keys()`
+    lists.
+    """
     from gradlint.interpret.expressions import derived
 
     if listing.symbol in m.state.get("entries", ()):
@@ -312,7 +371,9 @@ def over_object(m: Machine, made: Object, visit: Visit, call: Call) -> None:
 
 @handles(ITERATE, Instance)
 def over_instance(m: Machine, instance: Instance, visit: Visit, call: Call) -> None:
-    own = m.session.member_of(instance.cls, "__iter__") or m.session.member_of(instance.cls, "__aiter__")
+    own = m.session.member_of(instance.cls, "__iter__") or m.session.member_of(
+        instance.cls, "__aiter__"
+    )
     if own is not None:
         made = m.invoke(own, [instance], call)
         if made is instance:
@@ -336,10 +397,14 @@ def over_instance(m: Machine, instance: Instance, visit: Visit, call: Call) -> N
 
 
 def _by_next(m: Machine, instance: Instance, visit: Visit, call: Call) -> None:
-    step = m.session.member_of(instance.cls, "__next__") or m.session.member_of(instance.cls, "__anext__")
+    step = m.session.member_of(instance.cls, "__next__") or m.session.member_of(
+        instance.cls, "__anext__"
+    )
     for round_ in rounds(m):
         item = (
-            m.invoke(step, [instance], call) if step is not None else Unknown(m.symbol(instance).derive(round_, "item"))
+            m.invoke(step, [instance], call)
+            if step is not None
+            else Unknown(m.symbol(instance).derive(round_, "item"))
         )
         if visit(item):
             return

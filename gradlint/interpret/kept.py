@@ -1,4 +1,6 @@
-"""Graphs that pile up: what outlives a training loop's rounds although its graph belongs to each of them."""
+"""Graphs that pile up: what outlives a training loop's rounds although its graph belongs to each of
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _LONG = 1000  # rounds that a loop is taken to have
 
 
 def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
-    """At the end of a loop that back-propagates: writes down each value that still holds several rounds' graphs.
+    """At the end of a loop that back-propagates: writes down each value that still holds several
+    rounds' graphs.
 
     What the scopes hold is searched, and the `owners`: the objects that a framework's loop runs.
     """
@@ -35,7 +38,9 @@ def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
             _search(m, loop, value, holders, seen, calls, 0)
     sure = _sure(m) if holders else frozenset[int]()
     for node, at, how in holders.values():
-        if how in _CARRIED and (len(_rounds(loop, node, sure)) < loop.round or _is_freed_twice(m, node)):
+        if how in _CARRIED and (
+            len(_rounds(loop, node, sure)) < loop.round or _is_freed_twice(m, node)
+        ):
             continue
         if how in _CARRIED and not _is_carried(loop, node):
             continue
@@ -45,7 +50,8 @@ def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
 def _is_carried(loop: Loop, node: Value) -> bool:
     """Whether a round makes it of what the round before has made in its place.
 
-    What is made anew in every round of a state, or of what a list has kept, only holds on to the graph of that.
+    What is made anew in every round of a state, or of what a list has kept, only holds on to the
+    graph of that.
     """
     below = list(tape.graph(node))
     made = [inner for inner in below if _is_same_place(inner, node)]
@@ -61,7 +67,9 @@ def _is_same_place(inner: Value, node: Value) -> bool:
     return (inner.at, inner.stack, inner.name) == (node.at, node.stack, node.name)
 
 
-def report_sum(m: Machine, total: Abstract, items: list[Abstract], sinks: list[Backward], at: Span) -> None:
+def report_sum(
+    m: Machine, total: Abstract, items: list[Abstract], sinks: list[Backward], at: Span
+) -> None:
     """Writes down a sum of what rounds of training give back: `sum(training_steps(loader))`."""
     if not sinks or not isinstance(total, Tensor):
         return
@@ -70,12 +78,17 @@ def report_sum(m: Machine, total: Abstract, items: list[Abstract], sinks: list[B
         report_list(m, items, sinks, at, "total")
 
 
-def report_list(m: Machine, items: list[Abstract], sinks: list[Backward], at: Span, how: str = "append") -> None:
-    """Writes down a list of what rounds of training give back, each with the graph that its own backward ran through.
+def report_list(
+    m: Machine, items: list[Abstract], sinks: list[Backward], at: Span, how: str = "append"
+) -> None:
+    """Writes down a list of what rounds of training give back, each with the graph that its own
+    backward ran through.
 
     `losses = [train_step(batch) for batch in loader]`
     """
-    through = [{id(value) for value in sink.graph} for sink in sinks if sink.sink != "autograd.grad"]
+    through = [
+        {id(value) for value in sink.graph} for sink in sinks if sink.sink != "autograd.grad"
+    ]
     last: Value | None = None
     for item in items:
         last = next((node for node in _nodes(m, item) if node.records and not node.assumed), None)
@@ -89,9 +102,11 @@ def report_list(m: Machine, items: list[Abstract], sinks: list[Backward], at: Sp
 
 
 def _is_freed_twice(m: Machine, node: Value) -> bool:
-    """Whether a second backward would meet what a call out of view computed: it raises, so no graph is handed on there.
+    """Whether a second backward would meet what a call out of view computed: it raises, so no graph
+    is handed on there.
 
-    `loss, state = model(batch, state)`: a state that carried the graph along could not be trained with.
+    `loss, state = model(batch, state)`: a state that carried the graph along could not be trained
+    with.
     """
     freed: set[int] = set()
     within = {id(value) for value in tape.graph(node) if value.op == "call"}
@@ -137,12 +152,18 @@ def _search(
     calls: int | None,
     depth: int,
 ) -> None:
-    """Finds what a variable holds that so many calls led to, or, without a number, what an object holds."""
+    """Finds what a variable holds that so many calls led to, or, without a number, what an object
+    holds.
+    """
     if id(value) in seen or depth > MAX_DEPTH:
         return
     seen.add(id(value))
     node = (
-        value.node if isinstance(value, Tensor) else m.nodes.get(value.symbol) if isinstance(value, Unknown) else None
+        value.node
+        if isinstance(value, Tensor)
+        else m.nodes.get(value.symbol)
+        if isinstance(value, Unknown)
+        else None
     )
     if node is not None:
         if node.records and len(_rounds(loop, node)) >= loop.round:
@@ -157,7 +178,9 @@ def _search(
 
 
 def _bound(node: Value, calls: int | None) -> Span:
-    """Where a variable got a value: at the call that gave it, or, if nothing is known of one, where it is made."""
+    """Where a variable got a value: at the call that gave it, or, if nothing is known of one, where
+    it is made.
+    """
     return node.at if calls is None or not 0 <= calls < len(node.stack) else node.stack[calls]
 
 
@@ -168,7 +191,9 @@ def _search_container(
     holders: dict[int, tuple[Value, Span, str]],
     sure: frozenset[int],
 ) -> None:
-    """A list that got a graph in every round; that of a model which is handed in, where a backward ran through it."""
+    """A list that got a graph in every round; that of a model which is handed in, where a backward
+    ran through it.
+    """
     rounds: set[int] = set()
     last: Value | None = None
     for item in _inside(container):
@@ -182,7 +207,9 @@ def _search_container(
 
 
 def _forgets(container: Sequence | Mapping) -> bool:
-    """Whether a deque has a bound that a long run comes to: from then on it holds no more than before."""
+    """Whether a deque has a bound that a long run comes to: from then on it holds no more than
+    before.
+    """
     most = container.most if isinstance(container, Sequence) else None
     return most is not None and most < _LONG
 
@@ -192,7 +219,11 @@ def _nodes(m: Machine, item: Abstract, depth: int = 0) -> list[Value]:
         return [item.node]
     if isinstance(item, Unknown):
         return [m.nodes[item.symbol]] if item.symbol in m.nodes else []
-    return [node for inner in _inside(item) for node in _nodes(m, inner, depth + 1)] if depth < 2 else []
+    return (
+        [node for inner in _inside(item) for node in _nodes(m, inner, depth + 1)]
+        if depth < 2
+        else []
+    )
 
 
 def _inside(value: Abstract) -> list[Abstract]:
@@ -202,7 +233,10 @@ def _inside(value: Abstract) -> list[Abstract]:
         case Mapping():
             return list(value.items.values())
         case Instance() | Object():
-            return [*value.attrs.values(), *(part for part in value.state.values() if isinstance(part, Abstract))]
+            return [
+                *value.attrs.values(),
+                *(part for part in value.state.values() if isinstance(part, Abstract)),
+            ]
     return []
 
 
@@ -211,13 +245,19 @@ def _own_rounds(loop: Loop, node: Value) -> set[int]:
 
 
 def _rounds(loop: Loop, node: Value, sure: frozenset[int] | None = None) -> set[int]:
-    """The rounds of the loop whose operations the graph of `node` still holds; of the assumed ones, those in `sure`.
+    """The rounds of the loop whose operations the graph of `node` still holds; of the assumed ones,
+    those in `sure`.
 
-    A sum of what was there before the loop, as the losses of several layers are, holds nothing of its rounds.
+    A sum of what was there before the loop, as the losses of several layers are, holds nothing of
+    its rounds.
     """
     found: set[int] = set()
     for inner in tape.graph(node):
         is_sum = inner.at == node.at and inner.op in _SUMS
-        if inner.kind is Kind.OPERATION and not is_sum and (sure is None or not inner.assumed or id(inner) in sure):
+        if (
+            inner.kind is Kind.OPERATION
+            and not is_sum
+            and (sure is None or not inner.assumed or id(inner) in sure)
+        ):
             found |= _own_rounds(loop, inner)
     return found

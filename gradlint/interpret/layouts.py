@@ -1,7 +1,8 @@
-"""How tensors lie in memory: how many axes they have, and whether their elements lie in the order of these.
+"""How tensors lie in memory: how many axes they have, and whether their elements lie in the order
+of these.
 
-What an operation does to the order is measured (`[order]` in `library/torch/composites.toml`). Of what comes from
-outside nothing is known.
+What an operation does to the order is measured (`[order]` in `library/torch/composites.toml`). Of
+what comes from outside nothing is known.
 """
 
 from __future__ import annotations
@@ -18,13 +19,27 @@ if TYPE_CHECKING:
 
 RELAID = "relaid"  # on a parameter that was given another order in memory
 _DEEPEST = 24  # operations that are followed
-_KEPT = frozenset(["chunk", "contiguous", "dropout", "flip", "linear", "Linear", "softmax", "split", "transpose"])
-_KEPT |= {"rand_like", "randn_like", "zeros_like", "ones_like", "empty_like", "full_like", "randint_like"}
-_SHAPED = frozenset(["view", "reshape", "expand", "permute"])  # what they are given says how many axes come out
+_KEPT = frozenset(
+    ["chunk", "contiguous", "dropout", "flip", "linear", "Linear", "softmax", "split", "transpose"]
+)
+_KEPT |= {
+    "rand_like",
+    "randn_like",
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "full_like",
+    "randint_like",
+}
+_SHAPED = frozenset(
+    ["view", "reshape", "expand", "permute"]
+)  # what they are given says how many axes come out
 
 
 def rank(value: Value, depth: int = _DEEPEST) -> int | None:
-    """How many axes a tensor has, where the program says so: `q.view(b, t, heads, -1).transpose(1, 2)`."""
+    """How many axes a tensor has, where the program says so:
+    `q.view(b, t, heads, -1).transpose(1, 2)`.
+    """
     op = value.op.rpartition(".")[2]
     given = [each for place, each in value.arguments if isinstance(place, int) and place > 0]
     if op in FRESH:
@@ -37,7 +52,11 @@ def rank(value: Value, depth: int = _DEEPEST) -> int | None:
         op in BY_ELEMENT or op == "lerp"
     ):  # of several, the one with most axes decides; a weight is taken to have none more
         known = [rank(source, depth - 1) for source in value.inputs[: 2 if op == "lerp" else None]]
-        return max((each for each in known if each is not None), default=None) if None not in known else None
+        return (
+            max((each for each in known if each is not None), default=None)
+            if None not in known
+            else None
+        )
     source = value.argument(0, "input") if value.arguments else next(iter(value.inputs), None)
     if not isinstance(source, Value) or not (op in _KEPT or op == "unsqueeze"):
         return None
@@ -46,17 +65,23 @@ def rank(value: Value, depth: int = _DEEPEST) -> int | None:
 
 
 def _counted(sizes: list[object]) -> int | None:
-    """How many sizes these are: one that is not known can be a tuple of them; none are written down in another way."""
+    """How many sizes these are: one that is not known can be a tuple of them; none are written down
+    in another way.
+    """
     if not sizes:
         return None
     if len(sizes) == 1 and isinstance(sizes[0], tuple):
         return len(sizes[0])
     are_sizes = len(sizes) > 1 or all(isinstance(size, int) for size in sizes)
-    return len(sizes) if are_sizes and all(isinstance(size, int | Symbol) for size in sizes) else None
+    return (
+        len(sizes) if are_sizes and all(isinstance(size, int | Symbol) for size in sizes) else None
+    )
 
 
 def is_in_order(m: Machine, value: Value, depth: int = _DEEPEST) -> bool:
-    """Whether the elements of a tensor surely lie in memory in the order of its axes: torch's `is_contiguous()`."""
+    """Whether the elements of a tensor surely lie in memory in the order of its axes: torch's
+    `is_contiguous()`.
+    """
     swapped: list[object] = []  # the pairs of axes that are still exchanged
     while depth > 0 and value.inputs and value.inputs[0].storage is value.storage:
         depth -= 1
@@ -84,7 +109,11 @@ def _is_view(value: Value) -> bool:
     """Whether it shows another tensor; what was written in place is that tensor still."""
     effect = lookup(value.op)
     known = effect is not None and not effect.in_place and bool(effect.view)
-    return known or value.op == "torch.Tensor.__getitem__" or _order(value.op) in ("views", "first", "swaps")
+    return (
+        known
+        or value.op == "torch.Tensor.__getitem__"
+        or _order(value.op) in ("views", "first", "swaps")
+    )
 
 
 def _swapped(value: Value) -> object:
@@ -92,18 +121,28 @@ def _swapped(value: Value) -> object:
     first, second = value.argument(1, "dim0", "axis0"), value.argument(2, "dim1", "axis1")
     if isinstance(first, int) and isinstance(second, int):
         return "last" if {first, second} == {-1, -2} else frozenset({first, second})
-    return "last" if value.op.rpartition(".")[2] in ("t", "T", "H", "mT", "mH", "adjoint") else object()
+    return (
+        "last"
+        if value.op.rpartition(".")[2] in ("t", "T", "H", "mT", "mH", "adjoint")
+        else object()
+    )
 
 
 def _keeps_order(value: Value, kind: str) -> bool:
     """Whether a view leaves what is in order so."""
-    if value.op == "torch.Tensor.__getitem__":  # x[0], x[:4], x[None]; `x[:, 0]` takes elements from between others
+    if (
+        value.op == "torch.Tensor.__getitem__"
+    ):  # x[0], x[:4], x[None]; `x[:, 0]` takes elements from between others
         index = value.argument(1)
         return "reshaping" in value.flags or isinstance(index, int | Symbol) or _is_plain(index)
     if kind != "first":
         return kind == "views"
     is_split = value.op.rpartition(".")[2] not in ("narrow", "select")
-    axis = value.argument("dim", 2 if is_split else 1) if value.op.rpartition(".")[2] != "unbind" else None
+    axis = (
+        value.argument("dim", 2 if is_split else 1)
+        if value.op.rpartition(".")[2] != "unbind"
+        else None
+    )
     return axis == 0 or (axis is None and is_split)
 
 
@@ -120,4 +159,6 @@ def _is_made_in_order(m: Machine, value: Value, depth: int) -> bool:
     kind = _order(value.op)
     model = value.argument(0)
     given = (*value.inputs, model) if isinstance(model, Value) else value.inputs
-    return kind == "always" or (kind == "kept" and all(is_in_order(m, source, depth - 1) for source in given))
+    return kind == "always" or (
+        kind == "kept" and all(is_in_order(m, source, depth - 1) for source in given)
+    )

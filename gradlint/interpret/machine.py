@@ -1,4 +1,6 @@
-"""One path through one entry: the state of the interpreter, and the tables that say how each kind of thing is done."""
+"""One path through one entry: the state of the interpreter, and the tables that say how each kind
+of thing is done.
+"""
 
 from __future__ import annotations
 
@@ -40,16 +42,23 @@ MAX_DEPTH = 24  # calls within calls
 MAX_RECURSION = 4  # of one function in itself
 MAX_UNKNOWN = 2  # the same, where it is given nothing new but what is unknown
 ITEMS = 2  # of something without a known end, where a list of it is made within another
-MAX_ITEMS = 12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
+MAX_ITEMS = (
+    12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
+)
 MAX_STEPS = 40_000  # statements and expressions on one path
 MAX_OF_TESTS = 12_000  # the same in a test, which trains to see that something trains
 MAX_SILENT = 5_000  # the same where nothing speaks of training, while a path has come to none
 
 TRAINING = (
-    tape.Backward, tape.OptimizerStep, tape.ZeroGrad, tape.Clip, tape.Unscale, tape.ScalerUpdate, tape.SchedulerStep,
+    tape.Backward, tape.OptimizerStep, tape.ZeroGrad, tape.Clip, tape.Unscale, tape.ScalerUpdate,
+    tape.SchedulerStep,
 )  # fmt: skip
 
-_IN_PASSING = (tape.Iteration, tape.Fact, tape.ModuleCall)  # what code without a tensor in view leaves, too
+_IN_PASSING = (
+    tape.Iteration,
+    tape.Fact,
+    tape.ModuleCall,
+)  # what code without a tensor in view leaves, too
 
 Visit = Callable[[Abstract], bool]  # what a loop does with an item; True: it wants no more
 
@@ -77,7 +86,9 @@ def handles(table: dict[type, Any], *kinds: type) -> Callable[[Handler], Handler
 
 
 class Raised(Exception):
-    """An exception of the interpreted program; `running` are the functions that it has ended, innermost first."""
+    """An exception of the interpreted program; `running` are the functions that it has ended,
+    innermost first.
+    """
 
     def __init__(self, value: Abstract, at: Span) -> None:
         super().__init__()
@@ -130,7 +141,11 @@ class Frame:
     @property
     def receiver(self) -> Instance | None:
         """The object whose method is being run."""
-        if self.function is None or self.function.owner is None or not self.function.node.parameters:
+        if (
+            self.function is None
+            or self.function.owner is None
+            or not self.function.node.parameters
+        ):
             return None
         found = self.locals.get(self.function.node.parameters[0].name)
         return found if isinstance(found, Instance) else None
@@ -156,15 +171,24 @@ class GradState:
 
 @dataclass(eq=False, slots=True)
 class Branch:
-    """A branch whose condition is being asked, and what is met there that other rounds would answer otherwise."""
+    """A branch whose condition is being asked, and what is met there that other rounds would answer
+    otherwise.
+    """
 
-    waits: bool = False  # it leaves, and does nothing else, as long as a counter has not come to a number
+    waits: bool = (
+        False  # it leaves, and does nothing else, as long as a counter has not come to a number
+    )
     leaves: bool | None = None  # the answer with which the loop is left
     refused: ir.Node | None = None  # the condition of what raises
     repeats: bool = False  # it is that of a loop
-    keeps: bool | None = None  # the answer that an item of a loop is not left out by; None where neither leaves it out
+    keeps: bool | None = (
+        # the answer that an item of a loop is not left out by; None where neither leaves it out
+        None
+    )
     met: list[Met] = field(default_factory=list)
-    ahead: list[tuple[Loop, int]] = field(default_factory=list)  # the rounds in which numbers come to what is asked
+    ahead: list[tuple[Loop, int]] = field(
+        default_factory=list
+    )  # the rounds in which numbers come to what is asked
 
 
 @dataclass(eq=False, slots=True)
@@ -183,20 +207,34 @@ class Loop:
     shown: tuple[int, ...] = ()  # of these
     skipped: int = 0  # rounds before this one that are not shown
     end: tape.Iteration | None = None  # of the last round
-    sizes: dict[Symbol, int] = field(default_factory=dict)  # of what it runs over, and numbers that it runs to
+    sizes: dict[Symbol, int] = field(
+        default_factory=dict
+    )  # of what it runs over, and numbers that it runs to
     drawn: set[Symbol] = field(default_factory=set)  # what `next` takes items out of in its rounds
-    last: tuple[Abstract, Symbol] | None = None  # the number of its last round, and the unknown one that it runs to
-    since: int = field(default_factory=serials.__next__)  # the number of the first symbol that is made in it
+    last: tuple[Abstract, Symbol] | None = (
+        None  # the number of its last round, and the unknown one that it runs to
+    )
+    since: int = field(
+        default_factory=serials.__next__
+    )  # the number of the first symbol that is made in it
     is_single: bool = False  # it runs over one item: its rounds are none
     is_sized: bool = False  # it runs over a list or a tuple
     ends_early: bool = False  # what a round finds can end it
-    fed_by: set[int] = field(default_factory=set)  # the loops, by number, of the generator that it runs over
-    states: dict[int, tuple[object, ir.Node, Frame]] = field(default_factory=dict)  # that a `while` asks for, at first
-    drains: int | None = None  # the rounds in which it takes items out of an iterator, until there are none
+    fed_by: set[int] = field(
+        default_factory=set
+    )  # the loops, by number, of the generator that it runs over
+    states: dict[int, tuple[object, ir.Node, Frame]] = field(
+        default_factory=dict
+    )  # that a `while` asks for, at first
+    drains: int | None = (
+        None  # the rounds in which it takes items out of an iterator, until there are none
+    )
 
     @property
     def goes_on(self) -> bool:
-        """Whether another round is run; one that drains an iterator goes round once more, to find it exhausted."""
+        """Whether another round is run; one that drains an iterator goes round once more, to find
+        it exhausted.
+        """
         return self.round < self.rounds if self.drains is None else self.round <= self.drains
 
     @property
@@ -216,7 +254,9 @@ class Loop:
 
 
 class Machine:
-    """The state of one path. Everything that happens to tensors goes through here and onto the tape."""
+    """The state of one path. Everything that happens to tensors goes through here and onto the
+    tape.
+    """
 
     def __init__(self, entry: str, oracle: Oracle, session: Session) -> None:
         self.tape = tape.Tape(entry)
@@ -230,34 +270,54 @@ class Machine:
         self.frames: list[Frame] = []
         self.floor = 0  # how many of them wait for the code of a module
         self.protected: list[Frame] = []  # whose `try` catches what a backward raises
-        self.trying: list[tuple[ir.Try, Frame, int]] = []  # whose bodies are being run, and in how many loops
+        self.trying: list[
+            tuple[ir.Try, Frame, int]
+        ] = []  # whose bodies are being run, and in how many loops
         self.appended: dict[int, Span] = {}  # where something was last put into a container
-        self.outside = Branch()  # of all conditions: what statements meet there is met by the next branch
+        self.outside = (
+            Branch()
+        )  # of all conditions: what statements meet there is met by the next branch
         self.branch = self.outside
-        self.courses: dict[object, Course] = {}  # of counters, by the places where they are held against a number
+        self.courses: dict[
+            object, Course
+        ] = {}  # of counters, by the places where they are held against a number
         self.loops: list[Loop] = []
-        self._rounds: tuple[tuple[int, int], ...] | None = ()  # in which these are; None where that has changed
+        self._rounds: (
+            tuple[tuple[int, int], ...] | None
+        ) = ()  # in which these are; None where that has changed
         self.loop_count = 0
-        self.over_callables: set[int] = set()  # loops, by number: `for callback in callbacks: callback(batch)`
+        self.over_callables: set[int] = (
+            set()
+        )  # loops, by number: `for callback in callbacks: callback(batch)`
         self.steps = 0
         self.made = 0  # events on the tape that modules, gradients and optimizers have
-        self.spent: dict[ir.Node, int] = {}  # the steps of functions without a tensor in view, of all calls
+        self.spent: dict[
+            ir.Node, int
+        ] = {}  # the steps of functions without a tensor in view, of all calls
         self.calm = 0  # the steps at which is looked for calls that run for long without a tensor
         self.most = session.most if session.may_train or session.contract else MAX_SILENT
         self.nodes: dict[Symbol, tape.Value] = {}
         self.tensors: dict[Symbol, Tensor] = {}
-        self.uses: dict[int, set[str]] = {}  # of what a part is given: the operations that have it as an input
+        self.uses: dict[
+            int, set[str]
+        ] = {}  # of what a part is given: the operations that have it as an input
         self.leaves: dict[Symbol, tape.Value] = {}
         self.parameters: dict[tape.Parameter, Tensor] = {}
         self.views: dict[int, list[Tensor]] = {}
         self.symbols: dict[int, tuple[object, Symbol]] = {}
         self._values: dict[Symbol, list[tape.Value]] = {}
         self.objects: dict[Symbol, Instance | Object] = {}
-        self.tests: dict[int, tuple[tape.Value | Const, Test]] = {}  # what a truth was the answer to
+        self.tests: dict[
+            int, tuple[tape.Value | Const, Test]
+        ] = {}  # what a truth was the answer to
         self.concrete: dict[Symbol, Const] = {}
-        self.overrides: defaultdict[Symbol, dict[str, Abstract]] = defaultdict(dict)  # what was put into the unknown
+        self.overrides: defaultdict[Symbol, dict[str, Abstract]] = defaultdict(
+            dict
+        )  # what was put into the unknown
         self.state: dict[str, Any] = {}  # what the library's model keeps, by its own keys
-        self.journal: list[tuple[object, ...]] | None = None  # of the side of a branch that is run; none at the top
+        self.journal: list[tuple[object, ...]] | None = (
+            None  # of the side of a branch that is run; none at the top
+        )
         self.sinks: list[tape.Backward] = []
         self.executed: set[Any] = session.executed
 
@@ -289,7 +349,9 @@ class Machine:
         """Calls any value with the arguments of `call`."""
         return CALL[type(function)](self, function, call)
 
-    def invoke(self, function: Abstract, args: list[Abstract], at: Call, /, **kwargs: Abstract) -> Abstract:
+    def invoke(
+        self, function: Abstract, args: list[Abstract], at: Call, /, **kwargs: Abstract
+    ) -> Abstract:
         """Calls `function` from a handler, at the place of the call that is being handled."""
         return self.call(function, Call(at.name, args, kwargs, at.node, at.frame))
 
@@ -308,7 +370,12 @@ class Machine:
 
     def items(self, value: Abstract, at: Call) -> list[Abstract]:
         """The items of `value`, eagerly; of something unknown, a few."""
-        if type(value) is Sequence and not value.open and value.kind != "generator" and len(value.items) <= MAX_ITEMS:
+        if (
+            type(value) is Sequence
+            and not value.open
+            and value.kind != "generator"
+            and len(value.items) <= MAX_ITEMS
+        ):
             self.loop_count += 1  # a loop, as for any other: there is nothing to be seen of it
             return list(value.items)
         found: list[Abstract] = []
@@ -348,19 +415,29 @@ class Machine:
             self._values.setdefault(symbol.asked, []).append(value)
 
     def override(self, symbol: Symbol, how: str, key: object) -> Abstract | None:
-        """What was put where something unknown has an "attribute" or "item"; None where nothing was."""
+        """What was put where something unknown has an "attribute" or "item"; None where nothing
+        was.
+        """
         own = self.overrides.get(symbol)
         return own.get(f"{how}:{key}") if own else None
 
     def values_of(self, symbols: Collection[Symbol]) -> tuple[tape.Value, ...]:
-        """The values on the tape that are one of `symbols`, or about which the same questions are asked."""
+        """The values on the tape that are one of `symbols`, or about which the same questions are
+        asked.
+        """
         found = {id(value): value for symbol in symbols for value in self._values.get(symbol, ())}
         if not found:
             return ()
         now = {key: self.symbols[key][1] for key in found}
-        return tuple(value for key, value in found.items() if now[key] in symbols or now[key].asked in symbols)
+        return tuple(
+            value
+            for key, value in found.items()
+            if now[key] in symbols or now[key].asked in symbols
+        )
 
-    def unknown(self, text: str, *, data: bool = False, type: str = "", test: Test | None = None) -> Unknown:
+    def unknown(
+        self, text: str, *, data: bool = False, type: str = "", test: Test | None = None
+    ) -> Unknown:
         """Something new that nothing is known of."""
         return Unknown(Symbol(text), data=data, type=type, test=test)
 
@@ -375,7 +452,13 @@ class Machine:
     def rounds(self) -> tuple[tuple[int, int], ...]:
         """The rounds of the loops that are being run; one tuple for all that happens in them."""
         if self._rounds is None:
-            self._rounds = tuple([(loop.number, loop.round) for loop in self.loops if loop.over and not loop.is_single])
+            self._rounds = tuple(
+                [
+                    (loop.number, loop.round)
+                    for loop in self.loops
+                    if loop.over and not loop.is_single
+                ]
+            )
         return self._rounds
 
     def turn(self, loop: Loop, to: int) -> None:
@@ -413,10 +496,16 @@ class Machine:
         """The calls of modules' methods that are being run, outermost first."""
         calls = zip(self.where, self.frames[-len(self.where) :], strict=False) if self.where else ()
         owners = ((at, frame.receiver) for at, frame in calls)
-        return tuple((at, owner.module) for at, owner in owners if owner is not None and owner.module is not None)
+        return tuple(
+            (at, owner.module)
+            for at, owner in owners
+            if owner is not None and owner.module is not None
+        )
 
     def note(self, *entry: object) -> None:
-        """Writes down that something was assigned, so that branches that do the same are seen to."""
+        """Writes down that something was assigned, so that branches that do the same are seen
+        to.
+        """
         if self.journal is not None:
             self.journal.append(entry)
 
@@ -424,7 +513,9 @@ class Machine:
 
     @property
     def listed(self) -> int:
-        """How many items of something without a known end a list of them has; within another list, a few."""
+        """How many items of something without a known end a list of them has; within another list,
+        a few.
+        """
         return ITEMS if any(not loop.over for loop in self.loops) else self.session.listed
 
     def loop(self, over: str, rounds: int = 2) -> _Looping:
@@ -455,19 +546,29 @@ class Machine:
         finally:
             self.restore_grad_mode(before, at)
 
-    def enter_grad_mode(self, enabled: bool, at: Span, *, inference: bool = False, by_call: bool = False) -> None:
-        """Sets grad mode. Inside inference mode nothing switches recording on again (torch 2.13)."""
+    def enter_grad_mode(
+        self, enabled: bool, at: Span, *, inference: bool = False, by_call: bool = False
+    ) -> None:
+        """Sets grad mode. Inside inference mode nothing switches recording on again (torch
+        2.13).
+        """
         if enabled and self.grad.inference and not inference:
             self.grad = replace(self.grad)
         else:
-            self.grad = GradState(enabled, inference or self.grad.inference, at, self.where, by_call)
+            self.grad = GradState(
+                enabled, inference or self.grad.inference, at, self.where, by_call
+            )
         now = self.grad
-        self.emit(tape.GradMode(at=at, enabled=now.enabled, inference=now.inference, by_call=by_call))
+        self.emit(
+            tape.GradMode(at=at, enabled=now.enabled, inference=now.inference, by_call=by_call)
+        )
 
     def restore_grad_mode(self, before: GradState, at: Span) -> None:
         """Goes back to the grad mode that was in force before."""
         self.grad = before
-        self.emit(tape.GradMode(at=at, enabled=before.enabled, inference=before.inference, entered=False))
+        self.emit(
+            tape.GradMode(at=at, enabled=before.enabled, inference=before.inference, entered=False)
+        )
 
     def has_trained(self) -> bool:
         """Whether the path has come to a part of a training step."""
@@ -484,7 +585,9 @@ def _written(kind: str) -> tuple[object, ...]:
 
 
 class _Looping:
-    """`Machine.loop`; a class, which is entered and left in a fraction of the time that a generator takes."""
+    """`Machine.loop`; a class, which is entered and left in a fraction of the time that a generator
+    takes.
+    """
 
     __slots__ = ("loop", "m")
 

@@ -1,15 +1,18 @@
-"""Which paths are run: every entry from its start again and again, each time with other answers at its branches.
+"""Which paths are run: every entry from its start again and again, each time with other answers at
+its branches.
 
-A *plan* says which way each branch site goes; a site not in it goes its default way. The first path takes the defaults;
-then each site is turned round on its own, those first whose source speaks of what rules report; then, over the sites
-that were seen to matter (their sides do not leave the same behind), combinations; then single rounds of loops. `BUDGET`
-bounds the paths of an entry: sides not yet taken come first, so that each side is taken at least once where it allows
-that. Each rank of sites, and the combinations, have steps of their own (`ENOUGH`): many branches of one rank leave
-those of the next their share; what a program of few questions needs beyond that it may take from all of them. After
-`QUIET` paths in a row that showed nothing new only sites that speak of training are still turned, and nothing is
-combined any more. New is an event, a loss that has no gradient, what a loss hangs on, and, but for combinations, which
-bring most of those by themselves, an event behind another: edge coverage, as fuzzers use it (M. Zalewski, "Technical
-whitepaper for afl-fuzz"). A part with no trainer in view has tighter bounds (`OF_A_PART`).
+A *plan* says which way each branch site goes; a site not in it goes its default way. The first path
+takes the defaults; then each site is turned round on its own, those first whose source speaks of
+what rules report; then, over the sites that were seen to matter (their sides do not leave the same
+behind), combinations; then single rounds of loops. `BUDGET` bounds the paths of an entry: sides not
+yet taken come first, so that each side is taken at least once where it allows that. Each rank of
+sites, and the combinations, have steps of their own (`ENOUGH`): many branches of one rank leave
+those of the next their share; what a program of few questions needs beyond that it may take from
+all of them. After `QUIET` paths in a row that showed nothing new only sites that speak of training
+are still turned, and nothing is combined any more. New is an event, a loss that has no gradient,
+what a loss hangs on, and, but for combinations, which bring most of those by themselves, an event
+behind another: edge coverage, as fuzzers use it (M. Zalewski, "Technical whitepaper for afl-fuzz").
+A part with no trainer in view has tighter bounds (`OF_A_PART`).
 """
 
 from __future__ import annotations
@@ -41,9 +44,17 @@ _RANKS = (  # what the source of a branch speaks of, from what rules report to w
 _RANKED = tuple(map(re.compile, _RANKS))
 LEAST = len(_RANKS)  # the rank of all other branches
 TOGETHER = LEAST + 1  # that of combinations
-ENOUGH = (12_000, 6_000, 3_000, 3_000, 4_000)  # steps on the branches of each rank, and on combinations
+ENOUGH = (
+    12_000,
+    6_000,
+    3_000,
+    3_000,
+    4_000,
+)  # steps on the branches of each rank, and on combinations
 OF_TESTS = 4  # a test has so small a part of it
-BESIDE = TOGETHER + 1  # the rank of branches in the constructor of a part's object that speak of nothing: the last
+BESIDE = (
+    TOGETHER + 1
+)  # the rank of branches in the constructor of a part's object that speak of nothing: the last
 ENOUGH_OF_A_PART = (12_000, 6_000, 3_000, 3_000, 0, 1_000)
 QUIET_OF_A_PART = 2
 PATHS_OF_A_PART = 2  # for each rank of branches, however long they are
@@ -57,15 +68,17 @@ Plan = frozenset[tuple[Choice, bool]]
 class Branching:
     """Where a path branches: the node of the test and its file.
 
-    `picks_data`: its answer runs nothing, and picks between two values that no parameter leads to; `writes`: one of its
-    answers has an operation write in place.
+    `picks_data`: its answer runs nothing, and picks between two values that no parameter leads to;
+    `writes`: one of its answers has an operation write in place.
     """
 
     test: Site
     file: str
     picks_data: bool = False
     writes: bool = False
-    whole: ir.Node | None = None  # what hangs on it; None of what is no statement and no conditional expression
+    whole: ir.Node | None = (
+        None  # what hangs on it; None of what is no statement and no conditional expression
+    )
 
     @property
     def names(self) -> frozenset[str]:
@@ -85,8 +98,12 @@ class Visited:
     visits: int = 0
     turned: Plan = frozenset()  # what it takes to come to it and turn it round
     questions: set[object] = field(default_factory=set)  # that it asks: two sites can ask the same
-    machine: dict[Symbol, set[bool]] = field(default_factory=dict)  # the answers to questions about the machine
-    registers: bool = False  # met where a registry is filled, of which more is taken to be than is seen
+    machine: dict[Symbol, set[bool]] = field(
+        default_factory=dict
+    )  # the answers to questions about the machine
+    registers: bool = (
+        False  # met where a registry is filled, of which more is taken to be than is seen
+    )
 
     @property
     def matters(self) -> bool:
@@ -98,13 +115,17 @@ class Facts:
 
     def __init__(self) -> None:
         self.truth: dict[tuple[Symbol, str, object], bool] = {}
-        self.answers: dict[Symbol, dict[tuple[str, object], bool]] = {}  # the same, by what was asked about
+        self.answers: dict[
+            Symbol, dict[tuple[str, object], bool]
+        ] = {}  # the same, by what was asked about
         self.equal: dict[Symbol, object] = {}
         self.low: dict[Symbol, tuple[float, bool]] = {}
         self.high: dict[Symbol, tuple[float, bool]] = {}
         self.among: dict[Symbol, frozenset[object]] = {}  # one of these it is: `x in ("a", "b")`
         self.barred: dict[Symbol, frozenset[object]] = {}  # none of these
-        self.rows: dict[Symbol, list[dict[Symbol, object]]] = {}  # what it can be, and others together with it
+        self.rows: dict[
+            Symbol, list[dict[Symbol, object]]
+        ] = {}  # what it can be, and others together with it
 
     def one_of(self, rows: list[dict[Symbol, object]]) -> None:
         """Takes these symbols to be what one of the rows says."""
@@ -141,17 +162,25 @@ class Facts:
         return None
 
     def _one_of(self, subject: Symbol, relation: str, operand: object) -> bool | None:
-        """What the constants that it can still be, and those that it cannot be, say to a question."""
+        """What the constants that it can still be, and those that it cannot be, say to a
+        question.
+        """
         barred = self.barred.get(subject, frozenset())
         if subject in self.among:
-            answers = {answer_of(constant, relation, operand) for constant in self.among[subject] - barred}
+            answers = {
+                answer_of(constant, relation, operand) for constant in self.among[subject] - barred
+            }
             if len(answers) == 1:
                 return answers.pop()
         asked = (operand,) if relation == "==" else operand if relation == "in" else None
         return False if isinstance(asked, tuple) and barred.issuperset(asked) else None
 
     def _known_true(self, subject: Symbol) -> bool:
-        return bool(self.truth.get((subject, "true", None))) or subject in self.low or subject in self.high
+        return (
+            bool(self.truth.get((subject, "true", None)))
+            or subject in self.low
+            or subject in self.high
+        )
 
     def _interval(self, subject: Symbol, relation: str, operand: object) -> bool | None:
         assert isinstance(operand, int | float)
@@ -180,18 +209,24 @@ class Facts:
         self.answers.setdefault(test.subject, {})[test.relation, test.operand] = holds
         if (rows := self.rows.get(test.subject)) is not None:
             rows[:] = [
-                row for row in rows if answer_of(row[test.subject], test.relation, test.operand) in (holds, None)
+                row
+                for row in rows
+                if answer_of(row[test.subject], test.relation, test.operand) in (holds, None)
             ]
         match test.relation, holds:
             case "==", True:
                 self.equal[test.subject] = test.operand
             case "==", False:
-                self.barred[test.subject] = self.barred.get(test.subject, frozenset()) | {test.operand}
+                self.barred[test.subject] = self.barred.get(test.subject, frozenset()) | {
+                    test.operand
+                }
             case "in", True if isinstance(test.operand, tuple):
                 some = frozenset(test.operand)
                 self.among[test.subject] = self.among.get(test.subject, some) & some
             case "in", False if isinstance(test.operand, tuple):
-                self.barred[test.subject] = self.barred.get(test.subject, frozenset()) | frozenset(test.operand)
+                self.barred[test.subject] = self.barred.get(test.subject, frozenset()) | frozenset(
+                    test.operand
+                )
             case ("<", True) | (">=", False):
                 self._lower_high(test, True)
             case ("<=", True) | (">", False):
@@ -203,7 +238,10 @@ class Facts:
 
     def allows(self, subject: Symbol, value: object) -> bool:
         """Whether a symbol can be this constant, for all that was answered about it."""
-        answers = ((holds, answer_of(value, *asked)) for asked, holds in self.answers.get(subject, {}).items())
+        answers = (
+            (holds, answer_of(value, *asked))
+            for asked, holds in self.answers.get(subject, {}).items()
+        )
         return all(said in (holds, None) for holds, said in answers)
 
     def any_of(self, count: Symbol) -> Test:
@@ -213,11 +251,15 @@ class Facts:
 
     def _lower_high(self, test: Test, is_open: bool) -> None:
         if isinstance(test.operand, int | float):
-            self.high[test.subject] = min(self.high.get(test.subject, (float("inf"), True)), (test.operand, is_open))
+            self.high[test.subject] = min(
+                self.high.get(test.subject, (float("inf"), True)), (test.operand, is_open)
+            )
 
     def _raise_low(self, test: Test, is_open: bool) -> None:
         if isinstance(test.operand, int | float):
-            self.low[test.subject] = max(self.low.get(test.subject, (float("-inf"), True)), (test.operand, is_open))
+            self.low[test.subject] = max(
+                self.low.get(test.subject, (float("-inf"), True)), (test.operand, is_open)
+            )
 
 
 @dataclass(eq=False, slots=True)
@@ -242,9 +284,12 @@ def answer_of(value: object, relation: str, operand: object) -> bool | None:
     if relation == "in" and isinstance(operand, tuple):
         return value in operand
     if isinstance(value, int | float) and isinstance(operand, int | float):
-        return {"<": value < operand, "<=": value <= operand, ">": value > operand, ">=": value >= operand}.get(
-            relation
-        )
+        return {
+            "<": value < operand,
+            "<=": value <= operand,
+            ">": value > operand,
+            ">=": value >= operand,
+        }.get(relation)
     return None
 
 
@@ -255,7 +300,9 @@ class Bounds:
     enough: tuple[int, ...] = ()  # steps for each rank; those of `ENOUGH` where it is empty
     paths: int = 0  # for each rank that has steps, however long they are
     quiet: int = QUIET  # paths in a row without anything new
-    least_preparing: int = LEAST  # the rank of branches of a constructor whose code speaks of nothing
+    least_preparing: int = (
+        LEAST  # the rank of branches of a constructor whose code speaks of nothing
+    )
 
     @property
     def steps(self) -> list[int]:
@@ -267,13 +314,17 @@ OF_A_PART = Bounds(ENOUGH_OF_A_PART, PATHS_OF_A_PART, QUIET_OF_A_PART, BESIDE)
 
 
 def of_a_test() -> Bounds:
-    """The bounds of a test: it trains to see that something trains, and the program is entered by itself."""
+    """The bounds of a test: it trains to see that something trains, and the program is entered by
+    itself.
+    """
     return Bounds(tuple(steps // OF_TESTS for steps in ENOUGH))
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """A branch as a run comes to it: the site, in its n-th visit, its default way and the way it goes."""
+    """A branch as a run comes to it: the site, in its n-th visit, its default way and the way it
+    goes.
+    """
 
     site: Site
     visit: int
@@ -299,9 +350,13 @@ class Oracle:
         self.decisions: list[tape.Decision] = []
         self.asked = 0  # how often something hung on how a branch goes
         self.registers = False  # what is run fills a registry: `@register_model`
-        self.prepares = False  # what is run is not the entry yet, but makes the object whose method it is
+        self.prepares = (
+            False  # what is run is not the entry yet, but makes the object whose method it is
+        )
         self.sought: set[Site] = set()  # whose answers keep the path from a training step
-        self.of_machine: list[tuple[Free, Symbol]] = []  # the free branches that ask about the machine, in order
+        self.of_machine: list[
+            tuple[Free, Symbol]
+        ] = []  # the free branches that ask about the machine, in order
         self._told: dict[Symbol, list[Site]] = {}  # what the free branches have asked for
 
     def decide(
@@ -314,10 +369,11 @@ class Oracle:
         keeps: bool | None = None,
         about: Symbol | None = None,
     ) -> tuple[bool, bool]:
-        """The way that a branch goes, and whether it was free to go either way; `source` is what hangs on it.
+        """The way that a branch goes, and whether it was free to go either way; `source` is what
+        hangs on it.
 
-        One that `keeps` to an answer leaves the other way to another round. `about` is what the library says of the
-        machine, where that is asked: `torch.cuda.is_available`.
+        One that `keeps` to an answer leaves the other way to another round. `about` is what the
+        library says of the machine, where that is asked: `torch.cuda.is_available`.
         """
         self.asked += 1
         known = self.facts.known(test)
@@ -346,7 +402,9 @@ class Oracle:
 
     @contextlib.contextmanager
     def registering(self) -> Iterator[Callable[[], list[Visited]]]:
-        """What branches meanwhile decides only what a registry is seen to hold; gives the branches that are new."""
+        """What branches meanwhile decides only what a registry is seen to hold; gives the branches
+        that are new.
+        """
         known, before, self.registers = len(self.visited), self.registers, True
         try:
             yield lambda: list(self.visited.values())[known:]
@@ -358,7 +416,9 @@ class Oracle:
         return subject in self._told
 
     def look_for(self, subject: Symbol) -> None:
-        """Has the branches turned round first that have asked for it: what it is keeps the path from training."""
+        """Has the branches turned round first that have asked for it: what it is keeps the path
+        from training.
+        """
         self.sought.update(self._told[subject])
 
     def _rank(self, source: str) -> int:
@@ -374,7 +434,9 @@ class Oracle:
 
 @memo.of_programs
 def rank(source: str, *, prepares: bool = False) -> int:
-    """How soon what hangs on a branch is worth taking: 0, where it speaks of what rules ask for, is first."""
+    """How soon what hangs on a branch is worth taking: 0, where it speaks of what rules ask for, is
+    first.
+    """
     if prepares:
         return 1 if _RANKED[1].search(source) else LEAST
     return next((rank for rank, words in enumerate(_RANKED) if words.search(source)), len(_RANKED))
@@ -401,11 +463,12 @@ def explore(
     *,
     misses: Callable[[], frozenset[str] | None] = lambda: None,
 ) -> Iterator[tape.Tape]:
-    """Runs the entry along its paths, until one `is_enough`, and notes in `visited` what they show of its branches.
+    """Runs the entry along its paths, until one `is_enough`, and notes in `visited` what they show
+    of its branches.
 
-    `spent` says how many steps all of them have taken; `cut_short` is called where the bounds leave some that are
-    worth it. Where the bounds end the search and it `misses` training steps, a few sites more are turned, those first
-    that speak of what is asked around these.
+    `spent` says how many steps all of them have taken; `cut_short` is called where the bounds leave
+    some that are worth it. Where the bounds end the search and it `misses` training steps, a few
+    sites more are turned, those first that speak of what is asked around these.
     """
     pending = _Pending(visited, bounds)
     pending.add(frozenset())
@@ -434,7 +497,9 @@ def explore(
         for site in open_:
             turned = turned_at(oracle, site)
             visited[site].turned = visited[site].turned or turned
-            pending.add(turned, turns=site, saves=site in oracle.sought or (lost and site is open_[-1]))
+            pending.add(
+                turned, turns=site, saves=site in oracle.sought or (lost and site is open_[-1])
+            )
         for turned in _of_machine(oracle):
             pending.add(turned, rank=0)
     for _ in range(MORE if pending.cut_short else 0):
@@ -450,10 +515,14 @@ def explore(
 
 
 def is_lost(made: tape.Tape) -> bool:
-    """Whether an exception has ended a path, or `sys.exit()` before any training: a program is taken to work."""
+    """Whether an exception has ended a path, or `sys.exit()` before any training: a program is
+    taken to work.
+    """
     raised = next((event.raised for event in made.events[-1:] if isinstance(event, tape.End)), "")
     if raised == "exit":
-        return not any(isinstance(event, tape.Backward | tape.OptimizerStep) for event in made.events)
+        return not any(
+            isinstance(event, tape.Backward | tape.OptimizerStep) for event in made.events
+        )
     return raised == "exception"
 
 
@@ -469,10 +538,11 @@ def _shown(made: tape.Tape) -> Iterator[object]:
 
 
 class _Run:
-    """The ways that the paths went which were run, as a tree: two that answer alike as far as they go are one.
+    """The ways that the paths went which were run, as a tree: two that answer alike as far as they
+    go are one.
 
-    A run goes on from its answers alone, so that a plan is known to bring nothing new where all that it comes to is
-    answered as on a path that was run.
+    A run goes on from its answers alone, so that a plan is known to bring nothing new where all
+    that it comes to is answered as on a path that was run.
     """
 
     def __init__(self) -> None:
@@ -498,7 +568,9 @@ class _Run:
 
 @dataclass(slots=True)
 class _Fork:
-    """A branch that paths came to, and what they came to behind each side; at the end of a path, none."""
+    """A branch that paths came to, and what they came to behind each side; at the end of a path,
+    none.
+    """
 
     at: Free | None = None
     ends: bool = False
@@ -516,7 +588,9 @@ class _Pending:
         self.cut_short = False  # whether plans were dropped because their rank had spent enough
         self._queue: list[tuple[int, int, Plan, Site | None]] = []
         self._saving: set[Plan] = set()
-        self._waiting: deque[tuple[Plan, Site | None]] = deque()  # until it is known what the other ranks leave
+        self._waiting: deque[tuple[Plan, Site | None]] = (
+            deque()
+        )  # until it is known what the other ranks leave
         self._number = itertools.count()
         self._tried: set[Plan] = set()
         self._run = _Run()
@@ -524,7 +598,8 @@ class _Pending:
         self._combinations: Iterator[Plan] = iter(())  # that were not queued yet: most never are
 
     def took(self, rank: int | None, steps: int, way: Sequence[Free]) -> None:
-        """Counts the steps of a path, and notes the way that it went; that of no rank is the first one.
+        """Counts the steps of a path, and notes the way that it went; that of no rank is the first
+        one.
 
         Each rank has steps for some more like the first.
         """
@@ -535,14 +610,19 @@ class _Pending:
         else:
             self.left[rank] -= steps
 
-    def add(self, plan: Plan, *, turns: Site | None = None, saves: bool = False, rank: int | None = None) -> None:
-        """Queues a plan; one that is there for the untaken side of a site is dropped once that is taken.
+    def add(
+        self, plan: Plan, *, turns: Site | None = None, saves: bool = False, rank: int | None = None
+    ) -> None:
+        """Queues a plan; one that is there for the untaken side of a site is dropped once that is
+        taken.
 
-        One that `saves` an entry all of whose paths exceptions have ended so far, or keeps away from training, comes
-        first, whatever the others have taken.
+        One that `saves` an entry all of whose paths exceptions have ended so far, or keeps away
+        from training, comes first, whatever the others have taken.
         """
         if rank is None:
-            rank = 0 if saves or not plan else TOGETHER if turns is None else self.visited[turns].rank
+            rank = (
+                0 if saves or not plan else TOGETHER if turns is None else self.visited[turns].rank
+            )
         number = next(self._number)
         if saves:
             self._saving.add(plan)
@@ -573,9 +653,13 @@ class _Pending:
             return plan, rank
 
     def left_out(self, asked: frozenset[str]) -> Plan | None:
-        """The plan for the untaken side of a site, first of those that speak of what is asked, then of training."""
+        """The plan for the untaken side of a site, first of those that speak of what is asked, then
+        of training.
+        """
         open_ = [(site, seen) for site, seen in self.visited.items() if len(seen.sides) < 2]
-        for site, seen in sorted(open_, key=lambda each: (asked.isdisjoint(each[1].at.names), each[1].rank)):
+        for site, seen in sorted(
+            open_, key=lambda each: (asked.isdisjoint(each[1].at.names), each[1].rank)
+        ):
             plan = seen.turned or alone(site, seen)
             if plan not in self._tried:
                 self._tried.add(plan)
@@ -583,12 +667,16 @@ class _Pending:
         return None
 
     def _has_few_questions(self) -> bool:
-        """Whether all ways to answer what the branches ask are few, however many branches ask it; not of a part."""
+        """Whether all ways to answer what the branches ask are few, however many branches ask it;
+        not of a part.
+        """
         questions = set().union(*(seen.questions for seen in self.visited.values()))
         return not self.paths and len(questions) <= FULL
 
     def _next_waiting(self) -> tuple[Plan, int] | None:
-        """The next plan whose rank has spent its steps, at the cost of the rank that has most of them left."""
+        """The next plan whose rank has spent its steps, at the cost of the rank that has most of
+        them left.
+        """
         while self._waiting:
             plan, turns = self._waiting.popleft()
             is_taken = turns is not None and len(self.visited[turns].sides) == 2
@@ -611,8 +699,12 @@ class _Pending:
             if key in self._combined:
                 return
             self._combined.add(key)
-            turned = [self.visited[site].turned or alone(site, self.visited[site]) for site in sites]
-            self._combinations = itertools.chain(_combinations(turned), _rounds(sites, self.visited))
+            turned = [
+                self.visited[site].turned or alone(site, self.visited[site]) for site in sites
+            ]
+            self._combinations = itertools.chain(
+                _combinations(turned), _rounds(sites, self.visited)
+            )
             plan = next(self._combinations, None)
         if plan is not None:
             self.add(plan)
@@ -645,7 +737,8 @@ def turned_at(oracle: Oracle, site: Site) -> Plan:
 
 
 def _of_machine(oracle: Oracle) -> Iterator[Plan]:
-    """What a run was told of the machine, turned round one by one, where one site asks several things of it.
+    """What a run was told of the machine, turned round one by one, where one site asks several
+    things of it.
 
     What the program runs on hangs on each of them, so they come first.
 

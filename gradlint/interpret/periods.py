@@ -1,4 +1,6 @@
-"""Periods: in how many rounds counters come round, and in how few rounds of a loop that is shown."""
+"""Periods: in how many rounds counters come round, and in how few rounds of a loop that is
+shown.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,17 @@ SMALLER = (4, 3, 5, 7, 8, 6, 9)  # or as one of these, the first that fits
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """In how many rounds a counter comes round: by what is written, and where written numbers are taken for smaller."""
+    """In how many rounds a counter comes round: by what is written, and where written numbers are
+    taken for smaller.
+    """
 
     written: int
     shown: int
 
     def stands_for(self, rounds: int, length: int) -> bool:
-        """Whether so many rounds that are shown leave what as many as are written leave: as few, or as few less."""
+        """Whether so many rounds that are shown leave what as many as are written leave: as few, or
+        as few less.
+        """
         left, shown = length % self.written, rounds % self.shown
         if left < 2 or self.written == self.shown:
             return shown == left
@@ -31,7 +37,9 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The numbers that can be written for the one that a counter comes to, or begins with; each round adds `step`."""
+    """The numbers that can be written for the one that a counter comes to, or begins with; each
+    round adds `step`.
+    """
 
     written: tuple[int, ...]
     step: int = 1
@@ -45,21 +53,28 @@ class Periods:
     """The periods of one entry's counters, by the places where they are met."""
 
     def __init__(self) -> None:
-        self.smaller: dict[int, int] = {}  # numbers that are written for rounds, and what they are taken to be
+        self.smaller: dict[
+            int, int
+        ] = {}  # numbers that are written for rounds, and what they are taken to be
         self._known: dict[object, Period] = {}
-        self._numbers: dict[object, Numbers] = {}  # that are taken to be smaller for the sake of a place
+        self._numbers: dict[
+            object, Numbers
+        ] = {}  # that are taken to be smaller for the sake of a place
         self._seen: set[object] = set()  # the places at which a counter came round
 
     def __bool__(self) -> bool:
         return bool(self._known)
 
     def meets(self, place: object, period: Period, numbers: Numbers, length: int | None) -> bool:
-        """Whether a period is new. Where it is large, what is written for it is taken for smaller, so that a loop of a
-        known length can end with its last number."""
+        """Whether a period is new. Where it is large, what is written for it is taken for smaller,
+        so that a loop of a known length can end with its last number.
+        """
         if place in self._known:
             return False
         if period.shown > LARGEST and period.shown == period.written:
-            smaller = (Period(period.written, shown) for shown in SMALLER if shown <= period.written)
+            smaller = (
+                Period(period.written, shown) for shown in SMALLER if shown <= period.written
+            )
             fits = (each for each in smaller if length is None or each.stands_for(length, length))
             period = next(fits, Period(period.written, LARGEST))
             self._numbers[place] = numbers
@@ -68,20 +83,28 @@ class Periods:
         return True
 
     def sees(self, place: object, shown: int) -> bool:
-        """Whether it is news that the counter that was met at a place comes round so often: the first time counts."""
+        """Whether it is news that the counter that was met at a place comes round so often: the
+        first time counts.
+        """
         met = self._known.get(place)
         if met is None or place in self._seen:
             return False
         self._seen.add(place)
         period = Period(shown + met.written - met.shown, shown)
-        if place in self._numbers and shown < met.shown:  # it began further back: what is written is taken for more
+        if (
+            place in self._numbers and shown < met.shown
+        ):  # it began further back: what is written is taken for more
             period = Period(period.written, min(met.shown, period.written))
-            self.smaller |= self._numbers[place].less(met.written - met.shown - (period.shown - shown))
+            self.smaller |= self._numbers[place].less(
+                met.written - met.shown - (period.shown - shown)
+            )
         self._known[place] = period
         return met.shown != shown
 
     def rounds(self, windows: int) -> int:
-        """How many rounds show whole windows of each counter and leave a remainder, counted from 0 as from 1."""
+        """How many rounds show whole windows of each counter and leave a remainder, counted from 0
+        as from 1.
+        """
         shown = {period.shown for period in self._known.values()}
         for rounds in range(windows * max(shown) + 1, MOST_BATCHES):
             if all(rounds % each == 1 if each == 2 else rounds % each > 1 for each in shown):
@@ -89,8 +112,13 @@ class Periods:
         return MOST_BATCHES
 
     def like(self, length: int, least: int) -> int:
-        """So many rounds, or some more or less, that each counter leaves what it leaves of as many as are written."""
-        tried = (*range(least, min(length, least + MOST_BATCHES) + 1), *range(min(least, length), 0, -1))
+        """So many rounds, or some more or less, that each counter leaves what it leaves of as many
+        as are written.
+        """
+        tried = (
+            *range(least, min(length, least + MOST_BATCHES) + 1),
+            *range(min(least, length), 0, -1),
+        )
         return next((rounds for rounds in tried if self.stand_for(rounds, length)), least)
 
     def stand_for(self, rounds: int, length: int) -> bool:

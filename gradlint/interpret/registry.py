@@ -1,7 +1,9 @@
-"""What the library's model registers: handlers of functions, methods, attributes and calls of library objects.
+"""What the library's model registers: handlers of functions, methods, attributes and calls of
+library objects.
 
-A handler takes `(machine, call)`; a method's, an attribute's and an object's takes the receiver between them. Names are
-canonical: `torch.nn.functional.relu`. A class's bases are looked up through `parents`.
+A handler takes `(machine, call)`; a method's, an attribute's and an object's takes the receiver
+between them. Names are canonical: `torch.nn.functional.relu`. A class's bases are looked up through
+`parents`.
 """
 
 from __future__ import annotations
@@ -21,13 +23,16 @@ Guess = Callable[[Any, Any, str, Call], Abstract | None]
 
 Occasion = Literal[
     "discarded",  # an expression statement: its value, its node, its frame
-    "yielded",  # a context that a `with` enters hands out an object that gets no name: the object, the node, the frame
+    # a context that a `with` enters hands out an object that gets no name: the object, the node,
+    # the frame
+    "yielded",
     "bound",  # a name is bound: the name, the value
     "unknown call",  # something unknown is called: its symbol, the call
     "library call",  # a function of a library has been called: the call, what it gave
     "data call",  # likewise of something that is data: no model, no tensor with gradient
     "put in",  # an attribute of something unknown is set: whose, the call with the value
-    "decorated",  # a function under a decorator out of view: the function, the decorator's node, its frame
+    # a function under a decorator out of view: the function, the decorator's node, its frame
+    "decorated",
     "used up",  # a used-up generator is iterated again: the generator, the call
     "end",  # a path has been run to its end
 ]
@@ -65,7 +70,9 @@ def function(*names: str) -> Callable[[FunctionHandler], FunctionHandler]:
 
 
 def method(cls: str | tuple[str, ...], *names: str) -> Callable[[Method], Method]:
-    """Registers the handler of a method of a library class. `__call__`, `__enter__`, `__exit__`, … are methods too."""
+    """Registers the handler of a method of a library class. `__call__`, `__enter__`, `__exit__`, …
+    are methods too.
+    """
 
     def register(handler: Method) -> Method:
         for owner in (cls,) if isinstance(cls, str) else cls:
@@ -87,8 +94,12 @@ def attribute(cls: str, *names: str) -> Callable[[AttributeHandler], AttributeHa
     return register
 
 
-def fallback(handler: Callable[[Any, Call], Abstract | None]) -> Callable[[Any, Call], Abstract | None]:
-    """Registers a handler asked for every library call that has none of its own; returns None to pass."""
+def fallback(
+    handler: Callable[[Any, Call], Abstract | None],
+) -> Callable[[Any, Call], Abstract | None]:
+    """Registers a handler asked for every library call that has none of its own; returns None to
+    pass.
+    """
     FALLBACKS.append(handler)
     return handler
 
@@ -112,9 +123,13 @@ def tell(occasion: Occasion, *facts: Any) -> None:
 def typed(
     *names: str,
 ) -> Callable[[Callable[[Any, Any, Any, Any], Abstract]], Callable[[Any, Any, Any, Any], Abstract]]:
-    """Registers what a parameter annotated with a library class is: `(machine, symbol, function, parameter)`."""
+    """Registers what a parameter annotated with a library class is:
+    `(machine, symbol, function, parameter)`.
+    """
 
-    def register(handler: Callable[[Any, Any, Any, Any], Abstract]) -> Callable[[Any, Any, Any, Any], Abstract]:
+    def register(
+        handler: Callable[[Any, Any, Any, Any], Abstract],
+    ) -> Callable[[Any, Any, Any, Any], Abstract]:
         for name in names:
             _put(TYPES, name, handler)
         return handler
@@ -122,14 +137,19 @@ def typed(
     return register
 
 
-def enters(handler: Callable[[Any, Any, str, Any, Call], bool]) -> Callable[[Any, Any, str, Any, Call], bool]:
-    """Registers who enters a method of a framework's class: `(machine, object, name, method, call)`; True if it did."""
+def enters(
+    handler: Callable[[Any, Any, str, Any, Call], bool],
+) -> Callable[[Any, Any, str, Any, Call], bool]:
+    """Registers who enters a method of a framework's class:
+    `(machine, object, name, method, call)`; True if it did.
+    """
     ENTRIES.append(handler)
     return handler
 
 
 def guesses(*names: str) -> Callable[[Guess], Guess]:
-    """Registers who says what an attribute of something unknown is, of one of these names or of any.
+    """Registers who says what an attribute of something unknown is, of one of these names or of
+    any.
 
     It takes `(machine, unknown, name, call)`, and returns None to pass.
     """
@@ -228,5 +248,9 @@ def find_attribute(cls: str, name: str) -> AttributeHandler | None:
 
 @functools.cache
 def member_name(library: str, name: str) -> str | None:
-    """What `name` of a library, or of a class of one, is called; None where a handler says what it is."""
-    return canonical(f"{library}.{name}") if find_attribute(canonical(library), name) is None else None
+    """What `name` of a library, or of a class of one, is called; None where a handler says what it
+    is.
+    """
+    return (
+        canonical(f"{library}.{name}") if find_attribute(canonical(library), name) is None else None
+    )

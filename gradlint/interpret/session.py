@@ -1,4 +1,6 @@
-"""What the paths of one entry share: the program, symbols, gaps; and the run of an entry along its paths."""
+"""What the paths of one entry share: the program, symbols, gaps; and the run of an entry along its
+paths.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,16 @@ from gradlint.interpret import (
 )
 from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
-from gradlint.interpret.machine import MAX_OF_TESTS, MAX_STEPS, TRAINING, Frame, Loop, Machine, Raised, Stop
+from gradlint.interpret.machine import (
+    MAX_OF_TESTS,
+    MAX_STEPS,
+    TRAINING,
+    Frame,
+    Loop,
+    Machine,
+    Raised,
+    Stop,
+)
 from gradlint.interpret.paths import Member, Oracle, Restart
 from gradlint.interpret.periods import BATCHES, Numbers, Period, Periods
 from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, is_a, tell
@@ -58,12 +69,14 @@ MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
 MOST_PASSED_OVER = 6  # calls in an entry that take too many steps, and others that raise
 MOST_PASSING_OVER = 3 * MOST_STEPS  # of an entry, until it is begun again without such a call
 _TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
-MOST_LOST = 3  # paths that exceptions have ended, from the first on, after which it is taken to train nothing
+# paths that exceptions have ended, from the first on, after which it is taken to train nothing
+MOST_LOST = 3
 MOST_SILENT = 2_000  # of a script that does not speak of training, and has come to none
 MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a training step
 MOST_OF_A_PART = MAX_STEPS  # of a part, on one path
 MOST_OF_A_PARTS_PATHS = 6_000  # behind which no more are begun
-MOST_PREPARING = 2_500  # of the constructor of what is entered and trains nothing; then nothing is known of the object
+# of the constructor of what is entered and trains nothing; then nothing is known of the object
+MOST_PREPARING = 2_500
 MOST_PREPARING_A_PART = 8_000  # of the constructor of a part
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 
@@ -75,7 +88,9 @@ class Session:
         self.program = program
         self.gaps: set[Gap] = set()
         self.executed: set[Any] = set()
-        self.reached: set[tuple[str, int]] = set()  # the calls of `backward` that were run, by file and line
+        self.reached: set[tuple[str, int]] = (
+            set()
+        )  # the calls of `backward` that were run, by file and line
         self.modules: dict[Symbol, tape.Module] = {}
         self.stars: list[str] = []
         self.batches = BATCHES
@@ -86,8 +101,12 @@ class Session:
         self.loaders: set[Symbol] = (
             set()
         )  # what training loops run over: each has as many batches as the loop has rounds
-        self.passed_over: dict[ir.Node, str] = {}  # functions that the analysis has ended in, and by what kind of gap
-        self.raised: list[list[Function]] = []  # of each path that an exception has ended, what it has ended
+        self.passed_over: dict[
+            ir.Node, str
+        ] = {}  # functions that the analysis has ended in, and by what kind of gap
+        self.raised: list[
+            list[Function]
+        ] = []  # of each path that an exception has ended, what it has ended
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.misses: Callable[[], frozenset[str] | None] = lambda: None
@@ -99,22 +118,37 @@ class Session:
         self.most = MAX_STEPS  # on one path that comes to training
         self.has_trained = False  # a path has come to a part of a training step
         self.lost = 0  # paths that exceptions have ended, from the first on
-        self.looks_for_training = False  # answers have kept a path from it, which can be turned round
+        self.looks_for_training = (
+            False  # answers have kept a path from it, which can be turned round
+        )
         self.has_learned = False  # a path has come to a backward or a step
         self.visited: dict[paths.Site, paths.Visited] = {}  # the branches that its paths have met
-        self.makes = False  # whether a path has come to the end of the `__init__` that makes the entry's object
+        # whether a path has come to the end of the `__init__` that makes the entry's object
+        self.makes = False
         self.made: set[str] = set()  # the attributes that the object had then, on any path
         self.has_shown = False  # whether a loop was run for a length that is known
-        self.guesses: set[ir.Node | None] = set()  # the loops in which a counter meets an unknown number
-        self._ahead: dict[ir.Node | None, set[int]] = {}  # the rounds of loops over numbers that branches ask for
+        self.guesses: set[ir.Node | None] = (
+            set()
+        )  # the loops in which a counter meets an unknown number
+        self._ahead: dict[
+            ir.Node | None, set[int]
+        ] = {}  # the rounds of loops over numbers that branches ask for
         self._windows = 1  # that a loop shows: one where a loop around it comes back to it
         self._constants: dict[object, Symbol] = {}
         self._libraries: dict[str, Symbol] = {}
-        self._sites: dict[tuple[ir.Node, object], ir.Node] = {}  # where an unknown key is one of a dict's
+        self._sites: dict[
+            tuple[ir.Node, object], ir.Node
+        ] = {}  # where an unknown key is one of a dict's
         self._parameters: dict[tuple[int, str], Symbol] = {}
-        self.blocks: dict[Symbol, tuple[list[Class], ir.Node, Frame]] = {}  # classes that annotations take for objects
-        self.settings: dict[Symbol, Abstract] = {}  # what parameters are that callers leave out, where that is written
-        self.classes: dict[Symbol, Class] = {}  # of the program, of which parameters are by their annotations
+        self.blocks: dict[
+            Symbol, tuple[list[Class], ir.Node, Frame]
+        ] = {}  # classes that annotations take for objects
+        self.settings: dict[
+            Symbol, Abstract
+        ] = {}  # what parameters are that callers leave out, where that is written
+        self.classes: dict[
+            Symbol, Class
+        ] = {}  # of the program, of which parameters are by their annotations
         self._rounds: dict[int, tuple[bool, bool]] = {}
 
     # symbols
@@ -128,7 +162,9 @@ class Session:
         return known
 
     def is_constant(self, symbol: Symbol) -> bool:
-        """Whether it stands for a constant that is written in the program, or for a name of a library."""
+        """Whether it stands for a constant that is written in the program, or for a name of a
+        library.
+        """
         return symbol in self._constants.values()
 
     def site(self, node: ir.Node, word: object) -> ir.Node:
@@ -145,7 +181,9 @@ class Session:
         return self._libraries[name]
 
     def parameter(self, m: Machine, function: Function, parameter: ir.Parameter) -> Abstract:
-        """What a parameter is that no caller is seen to pass: unknown, of the type that its annotation names."""
+        """What a parameter is that no caller is seen to pass: unknown, of the type that its
+        annotation names.
+        """
         key = (id(function.node), parameter.name)
         if key not in self._parameters:
             self._parameters[key] = Symbol(parameter.name)
@@ -162,14 +200,18 @@ class Session:
         return Unknown(symbol, data=is_data)
 
     def is_given(self, symbol: Symbol) -> bool:
-        """Whether it is a parameter that no caller is seen to pass, or a plain part of one: `config.amp`."""
+        """Whether it is a parameter that no caller is seen to pass, or a plain part of one:
+        `config.amp`.
+        """
         while symbol.source is not None:
             if not isinstance(symbol.key, tuple) or symbol.key[0] not in ("attribute", "item"):
                 return False
             symbol = symbol.source
         return symbol in self._parameters.values()
 
-    def _annotated(self, m: Machine, function: Function, parameter: ir.Parameter, symbol: Symbol) -> Abstract | None:
+    def _annotated(
+        self, m: Machine, function: Function, parameter: ir.Parameter, symbol: Symbol
+    ) -> Abstract | None:
         if parameter.annotation is None or isinstance(parameter.annotation, ir.Literal):
             return None
         written = _besides_none(parameter.annotation)
@@ -177,19 +219,37 @@ class Session:
             return _one_of(m, classes, symbol, written, function.scope)
         if self.contract and m.oracle.prepares and symbol not in self.blocks:
             named = annotated.classes(m, written, function.scope, within=True)
-            self.blocks[symbol] = [cls for cls in named if calls.is_module(cls)], written, function.scope
+            self.blocks[symbol] = (
+                [cls for cls in named if calls.is_module(cls)],
+                written,
+                function.scope,
+            )
         items = annotated.of_tuple(m, written, function.scope)
         if items:
-            own = [symbol.derive(("item", position), f"{symbol.text}[{position}]") for position in range(len(items))]
-            typed = [self._typed(m, function, parameter, *each) for each in zip(items, own, strict=True)]
+            own = [
+                symbol.derive(("item", position), f"{symbol.text}[{position}]")
+                for position in range(len(items))
+            ]
+            typed = [
+                self._typed(m, function, parameter, *each) for each in zip(items, own, strict=True)
+            ]
             known = [each or Unknown(item) for each, item in zip(typed, own, strict=True)]
-            return Sequence("tuple", known) if any(isinstance(each, Object) for each in typed) else None
+            return (
+                Sequence("tuple", known)
+                if any(isinstance(each, Object) for each in typed)
+                else None
+            )
         made = self._typed(m, function, parameter, written, symbol)
         is_plain = isinstance(made, Unknown) and made.type in _FIELDS.values()
         return made if is_plain or written is parameter.annotation else None
 
     def _typed(
-        self, m: Machine, function: Function, parameter: ir.Parameter, written: ir.Node, symbol: Symbol
+        self,
+        m: Machine,
+        function: Function,
+        parameter: ir.Parameter,
+        written: ir.Node,
+        symbol: Symbol,
     ) -> Abstract | None:
         annotation = m.evaluate(written, function.scope)
         if isinstance(annotation, Class):
@@ -198,9 +258,11 @@ class Session:
         return maker(m, symbol, function, parameter) if maker is not None else None
 
     def called_as(self, m: Machine, symbol: Symbol) -> Class | None:
-        """The class that a constructor is given where it calls what its annotation says to be an object of it.
+        """The class that a constructor is given where it calls what its annotation says to be an
+        object of it.
 
-        `block: Union[Basic, Bottleneck]` of `self.layer = block(width)`: timm's way to write `type[…]`
+        `block: Union[Basic, Bottleneck]` of `self.layer = block(width)`: timm's way to write
+        `type[…]`
         """
         if not m.oracle.prepares or symbol not in self.blocks:
             return None
@@ -208,10 +270,18 @@ class Session:
         return _one_of(m, classes, symbol, written, scope) if classes else None
 
     def kind_of_field(self, owner: Symbol, name: str) -> str:
-        """What the class of a parameter says that an attribute is: a number, a bool or a string; "" for others."""
+        """What the class of a parameter says that an attribute is: a number, a bool or a string; ""
+        for others.
+        """
         cls = self.classes.get(owner)
-        lineage = [each for each in cls.lineage() if isinstance(each, Class)] if cls is not None else []
-        kinds = (kind for each in lineage if (kind := _FIELDS.get(_annotation_of(each, name))) is not None)
+        lineage = (
+            [each for each in cls.lineage() if isinstance(each, Class)] if cls is not None else []
+        )
+        kinds = (
+            kind
+            for each in lineage
+            if (kind := _FIELDS.get(_annotation_of(each, name))) is not None
+        )
         return next(kinds, "")
 
     # names
@@ -247,16 +317,21 @@ class Session:
         return self.batches if trains else ROUNDS
 
     def wanted(self, node: ir.For | ir.While, frame: Frame) -> int:
-        """The rounds of a generator's own loop: as many values as the loop over the generator would take."""
+        """The rounds of a generator's own loop: as many values as the loop over the generator would
+        take.
+        """
         return 0 if self._kind(node)[1] else frame.wanted
 
     @property
     def listed(self) -> int:
-        """How many items of something without a known end a list of them has: with counters about, a whole window."""
+        """How many items of something without a known end a list of them has: with counters about,
+        a whole window.
+        """
         return self.batches if self.batches > BATCHES else ROUNDS
 
     def shown(self, length: int, loop: Loop | None = None) -> int:
-        """In how many rounds to show a loop of a known length: with the same remainder for every counter.
+        """In how many rounds to show a loop of a known length: with the same remainder for every
+        counter.
 
         Whether an unknown number divides it nobody knows: then there is a remainder.
         """
@@ -273,7 +348,9 @@ class Session:
         return listed - (listed - self.batches) // common * common
 
     def items(self, length: int) -> int:
-        """How many items to list of a known number: a few are listed as they are, and of many more than a few."""
+        """How many items to list of a known number: a few are listed as they are, and of many more
+        than a few.
+        """
         if self.guesses:
             return self.batches
         self.has_shown = True
@@ -281,13 +358,16 @@ class Session:
         return length if length <= most else self.periods.like(length, most + 1)
 
     def like(self, length: int) -> int:
-        """Rounds enough for a window, with the remainder that a loop of this length leaves to every counter."""
+        """Rounds enough for a window, with the remainder that a loop of this length leaves to every
+        counter.
+        """
         self.has_shown = True
         return self.periods.like(length, self.batches)
 
     def numbers(self, known: range, rounds: int) -> list[int]:
-        """The numbers of the rounds shown of a longer loop: half of them late ones, at which all counters are as far as
-        they would be; the very last one, where they leave its remainder."""
+        """The numbers of the rounds shown of a longer loop: half of them late ones, at which all
+        counters are as far as they would be; the very last one, where they leave its remainder.
+        """
         period, late = self.periods.common, rounds // 2
         skipped = max(0, len(known) - rounds) // period * period
         shown = [*known[: rounds - late], *known[skipped + rounds - late : skipped + rounds]]
@@ -296,14 +376,18 @@ class Session:
         return shown
 
     def look_ahead(self, node: ir.Node | None, number: int) -> None:
-        """A branch asks for a round that a loop over numbers does not show: the entry is run again, with that round."""
+        """A branch asks for a round that a loop over numbers does not show: the entry is run again,
+        with that round.
+        """
         asked = self._ahead.setdefault(node, set())
         if number not in asked and len(asked) < MOST_AHEAD:
             asked.add(number)
             self.restart()
 
     def ahead(self, loop: Loop) -> set[int]:
-        """The rounds that branches ask for of a loop over numbers; none where its rounds are those of counters."""
+        """The rounds that branches ask for of a loop over numbers; none where its rounds are those
+        of counters.
+        """
         counts = loop.rounds == self.batches and self.periods
         return set() if counts else self._ahead.get(loop.node, set())
 
@@ -312,7 +396,9 @@ class Session:
         return bool(m.loops) and m.loops[-1].over != ""
 
     def takes_batches(self, m: Machine) -> bool:
-        """Whether the innermost loop is one that trains, and has as many rounds as there are batches."""
+        """Whether the innermost loop is one that trains, and has as many rounds as there are
+        batches.
+        """
         return self.trains(m) and m.loops[-1].rounds == self.batches
 
     def _kind(self, node: ir.For | ir.While) -> tuple[bool, bool]:
@@ -322,11 +408,17 @@ class Session:
         """A counter met `% number`, or a window of as many micro-batches."""
         if type(number.value) is int:
             written = number.value if number.written is None else number.written
-            self.comes_to(m, ("every", written), Period(written, number.value), Numbers((written, written - 1)))
+            self.comes_to(
+                m,
+                ("every", written),
+                Period(written, number.value),
+                Numbers((written, written - 1)),
+            )
 
     def comes_to(self, m: Machine, place: object, period: Period, numbers: Numbers) -> None:
-        """A counter will come to a number, and then begin again: the entry is run again, with rounds enough for whole
-        windows and a remainder."""
+        """A counter will come to a number, and then begin again: the entry is run again, with
+        rounds enough for whole windows and a remainder.
+        """
         loop = self.counting(m)
         self.is_uncounted |= loop is None
         if period.shown < 2 or loop is None:
@@ -348,16 +440,21 @@ class Session:
             self.restart()
 
     def counting(self, m: Machine) -> Loop | None:
-        """The loop whose rounds a counter counts: the innermost that trains, not one over callbacks within it.
+        """The loop whose rounds a counter counts: the innermost that trains, not one over callbacks
+        within it.
 
         None where the driver of a part trains: how many rounds there are says nothing.
         """
         if self.contract:
             return None
-        return next((loop for loop in reversed(m.loops) if loop.over and self._takes_batches(m, loop)), None)
+        return next(
+            (loop for loop in reversed(m.loops) if loop.over and self._takes_batches(m, loop)), None
+        )
 
     def leads_to_training(self, m: Machine) -> None:
-        """Takes the innermost loop for one that trains: a branch in it leads there, which is not come to yet."""
+        """Takes the innermost loop for one that trains: a branch in it leads there, which is not
+        come to yet.
+        """
         loop = m.loops[-1] if m.loops else None
         if loop is not None and loop.over and isinstance(loop.node, ir.For | ir.While):
             self._rounds[id(loop.node)] = (True, False)
@@ -377,7 +474,8 @@ class Session:
                 self.restart()
 
     def _admit(self, m: Machine, loop: Loop) -> bool:
-        """Takes a loop for one that trains, where a backward runs in a round of it and in none of a loop within it.
+        """Takes a loop for one that trains, where a backward runs in a round of it and in none of a
+        loop within it.
 
         A round of a generator's own loop is one of the loop over the generator.
         """
@@ -392,7 +490,9 @@ class Session:
         return True
 
     def trains_in(self, node: ir.Comprehension) -> None:
-        """A backward ran in a round of a comprehension, and in none of a loop within it: that is a loop that trains."""
+        """A backward ran in a round of a comprehension, and in none of a loop within it: that is a
+        loop that trains.
+        """
         if not self.is_training(node):
             self._rounds[id(node)] = (True, False)
             self.restart()
@@ -402,15 +502,24 @@ class Session:
         return id(node) in self._rounds
 
     def runs_over(self, m: Machine, loader: Symbol) -> None:
-        """A loop runs over something unknown: where that is a training loop, its length is the number of its rounds."""
+        """A loop runs over something unknown: where that is a training loop, its length is the
+        number of its rounds.
+        """
         loop = m.loops[-1] if m.loops else None
-        if loop is not None and loop.over and loop.rounds == self.batches and loader not in self.loaders:
+        if (
+            loop is not None
+            and loop.over
+            and loop.rounds == self.batches
+            and loader not in self.loaders
+        ):
             self.loaders.add(loader)
             if "len" in loader.derived:
                 self.restart()
 
     def trained(self, m: Machine, sink: tape.Backward) -> None:
-        """A backward runs: the loop around it runs over batches. Runs the entry again, where one was asked for None."""
+        """A backward runs: the loop around it runs over batches. Runs the entry again, where one
+        was asked for None.
+        """
         number = _innermost(m, sink)
         loop = next((loop for loop in m.loops if loop.number == number), None)
         if loop is None or loop.node is None or loop.node in self.learns:
@@ -421,18 +530,23 @@ class Session:
 
     def gives_batches(self, m: Machine, source: Symbol) -> bool:
         """Whether the items of something are batches: a loop that trains runs over it."""
-        return source in self.loaders or any(source in loop.hands_on for loop in m.loops if loop.node in self.learns)
+        return source in self.loaders or any(
+            source in loop.hands_on for loop in m.loops if loop.node in self.learns
+        )
 
     def passes_over(self, m: Machine, running: Iterable[Function]) -> None:
-        """A path has ended for its steps, before any training: the outermost call that cannot train is not run again.
+        """A path has ended for its steps, before any training: the outermost call that cannot train
+        is not run again.
 
-        `rows = transfers(names)`, three loops over names: what they come to is not known, and the path goes on.
+        `rows = transfers(names)`, three loops over names: what they come to is not known, and the
+        path goes on.
         """
         if self.may_train and not self.contract and not m.has_trained():
             self._pass_over(reversed(list(running)), "steps")
 
     def gets_past(self) -> None:
-        """Exceptions have ended paths, and none has trained: the innermost call that cannot train is not run again.
+        """Exceptions have ended paths, and none has trained: the innermost call that cannot train
+        is not run again.
 
         `def get_model(self): raise NotImplementedError`: there are subclasses out of view.
         """
@@ -457,13 +571,17 @@ class Session:
         return summaries.may_of_side(self.program, branching.file, branching.test.at, holds, may)
 
     def _may_train(self, node: ir.Function, kind: str) -> bool:
-        """Whether a function must be run; one that raises on all paths is not, unless a backward stands in it."""
+        """Whether a function must be run; one that raises on all paths is not, unless a backward
+        stands in it.
+        """
         if kind == "raises":
             return self.is_written(node.source, node.code.path, tape.May.BACKWARD)
         return summaries.may(self.program, [node.source], _TRAINS)
 
     def is_written(self, node: ast.AST, file: str, wanted: tape.May) -> bool:
-        """Whether an event with one of these effects stands in a statement, or in what it calls in its own file."""
+        """Whether an event with one of these effects stands in a statement, or in what it calls in
+        its own file.
+        """
         return summaries.is_written(self.program, node, file, wanted)
 
     def restart(self) -> None:
@@ -476,7 +594,9 @@ class Session:
 def _besides_none(annotation: ir.Node) -> ir.Node:
     """What something is that can also be None: `int` of `Optional[int]` and of `int | None`."""
     match annotation:
-        case ir.Subscript(target=ir.Name(id="Optional") | ir.Attribute(name="Optional"), index=inner):
+        case ir.Subscript(
+            target=ir.Name(id="Optional") | ir.Attribute(name="Optional"), index=inner
+        ):
             return inner
         case ir.Binary(op="|", left=inner, right=ir.Literal(value=None)):
             return inner
@@ -494,33 +614,45 @@ def _annotation_of(cls: Class, name: str) -> str:
         match statement:
             case ir.Declare(name=found, annotation=ir.Name(id=kind)) if found == name:
                 return kind
-            case ir.Assign(targets=[ir.Name(id=found)], annotation=ir.Name(id=kind)) if found == name:
+            case ir.Assign(targets=[ir.Name(id=found)], annotation=ir.Name(id=kind)) if (
+                found == name
+            ):
                 return kind
     return ""
 
 
 def _one_of(m: Machine, classes: list[Class], symbol: Symbol, node: ir.Node, frame: Frame) -> Class:
-    """The class of the program that a part is given, by its annotation; each of several on a path of its own."""
+    """The class of the program that a part is given, by its annotation; each of several on a path
+    of its own.
+    """
     *others, last = classes
     for number, cls in enumerate(others):
         is_it = Unknown(symbol.derive(("class", number), cls.name), data=True, type="bool")
         known = len(m.oracle.decisions)
         holds = conditions.decide(m, is_it, node, frame)
         made = m.oracle.decisions[known:]
-        m.oracle.decisions[known:] = [replace(each, text=f"{symbol.text} is {cls.name}") for each in made]
+        m.oracle.decisions[known:] = [
+            replace(each, text=f"{symbol.text} is {cls.name}") for each in made
+        ]
         if holds:
             return cls
     return last
 
 
 def _innermost(m: Machine, sink: tape.Backward) -> int | None:
-    """The loop in whose rounds a backward runs, by number; one over callables that are called is no such loop."""
-    return next((number for number, _ in reversed(sink.iteration) if number not in m.over_callables), None)
+    """The loop in whose rounds a backward runs, by number; one over callables that are called is no
+    such loop.
+    """
+    return next(
+        (number for number, _ in reversed(sink.iteration) if number not in m.over_callables), None
+    )
 
 
 @memo.of_programs
 def _trains(loop: ir.For | ir.While) -> tuple[bool, bool]:
-    """Whether its statements, not counting loops within them, hold a part of a training step; whether they loop."""
+    """Whether its statements, not counting loops within them, hold a part of a training step;
+    whether they loop.
+    """
     found = effects.own(loop.source)
     loops = any(isinstance(each, effects.LOOPS) for each in found.inner)
     return found.trains and not loops, loops
@@ -556,14 +688,23 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
         if session.restarts > RESTARTS:
             session.gaps.add(Gap("restarts", _head(program, path, entry), entry.name))
         if entry.contract and not any(map(_is_judged, tapes)):
-            reason = "every path raises" if all(made.complete for made in tapes) else "its paths are too long"
+            reason = (
+                "every path raises"
+                if all(made.complete for made in tapes)
+                else "its paths are too long"
+            )
             session.gaps.add(Gap("part", _head(program, path, entry), f"{entry.name}: {reason}"))
         _note_untaken(session, tapes)
         return tapes
 
 
 def run_more(
-    program: Program, path: Path, entry: Entry, session: Session, tapes: Iterable[tape.Tape], asked: Paths
+    program: Program,
+    path: Path,
+    entry: Entry,
+    session: Session,
+    tapes: Iterable[tape.Tape],
+    asked: Paths,
 ) -> list[tape.Tape]:
     """The tapes of an entry, with those of paths that take the sides which rules have asked for.
 
@@ -585,9 +726,15 @@ def _note_untaken(session: Session, tapes: Iterable[tape.Tape]) -> None:
 
 
 def _is_judged(made: tape.Tape) -> bool:
-    """Whether the driver of a part came to its backward, or to the end: of what measures or makes something."""
-    ended = any(isinstance(event, tape.End) and event.raised != "exception" for event in made.events)
-    return made.complete and (ended or any(event.assumed for event in made.events if isinstance(event, tape.Backward)))
+    """Whether the driver of a part came to its backward, or to the end: of what measures or makes
+    something.
+    """
+    ended = any(
+        isinstance(event, tape.End) and event.raised != "exception" for event in made.events
+    )
+    return made.complete and (
+        ended or any(event.assumed for event in made.events if isinstance(event, tape.Backward))
+    )
 
 
 def _name_of_part(entry: Entry) -> str:
@@ -595,7 +742,9 @@ def _name_of_part(entry: Entry) -> str:
     return entry.function[0] if len(entry.function) == 2 else entry.name.rpartition(".")[2]
 
 
-def _path(program: Program, path: Path, entry: Entry, session: Session, oracle: Oracle) -> tape.Tape:
+def _path(
+    program: Program, path: Path, entry: Entry, session: Session, oracle: Oracle
+) -> tape.Tape:
     """The tape of the path on which the branches go as the oracle answers."""
     program.reset()
     machine = Machine(f"{path}:{entry.name}", oracle, session)
@@ -611,7 +760,9 @@ def _path(program: Program, path: Path, entry: Entry, session: Session, oracle: 
 def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iterator[tape.Tape]:
     def is_enough(made: tape.Tape) -> bool:
         session.has_trained |= any(isinstance(event, TRAINING) for event in made.events)
-        session.has_learned |= any(isinstance(event, tape.Backward | tape.OptimizerStep) for event in made.events)
+        session.has_learned |= any(
+            isinstance(event, tape.Backward | tape.OptimizerStep) for event in made.events
+        )
         session.lost = session.lost + 1 if paths.is_lost(made) else MOST_LOST
         return session.steps > _most(session, entry)
 
@@ -619,7 +770,9 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         session.gaps.add(Gap("paths", _head(program, path, entry), entry.name))
 
     session.has_trained, session.has_learned, session.lost, session.raised = False, False, 0, []
-    session.misses = functools.partial(_misses, session, None if entry.function else program.source(path))
+    session.misses = functools.partial(
+        _misses, session, None if entry.function else program.source(path)
+    )
     session.looks_for_training = False
     session.visited, session.reached = {}, set()
     return paths.explore(
@@ -628,21 +781,32 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         is_enough,
         cut_short,
         session.visited,
-        paths.OF_A_PART if entry.contract else paths.of_a_test() if is_test(path, entry) else paths.ALL,
+        paths.OF_A_PART
+        if entry.contract
+        else paths.of_a_test()
+        if is_test(path, entry)
+        else paths.ALL,
         misses=session.misses,
     )
 
 
 def _misses(session: Session, script: Source | None) -> frozenset[str] | None:
-    """The names that are asked around calls of `backward` to which no path came; None where there are no such calls.
+    """The names that are asked around calls of `backward` to which no path came; None where there
+    are no such calls.
 
     Of functions that were run, and of the top of a script.
     """
     if not session.may_train or session.contract:
         return None
     own = [(script.code.path, step) for step in steps(script.tree, 0)] if script is not None else []
-    found = [(node.code.path, step) for node in session.executed for step in steps(node.source, node.source.lineno)]
-    missed = [step for path, step in (*own, *found) if (path, step.written.line) not in session.reached]
+    found = [
+        (node.code.path, step)
+        for node in session.executed
+        for step in steps(node.source, node.source.lineno)
+    ]
+    missed = [
+        step for path, step in (*own, *found) if (path, step.written.line) not in session.reached
+    ]
     return frozenset[str]().union(*(step.asked for step in missed)) if missed else None
 
 
@@ -654,10 +818,16 @@ def _head(program: Program, path: Path, entry: Entry) -> Span:
 
 
 def _most(session: Session, entry: Entry) -> int:
-    """The steps that the paths of an entry may take together, by what those that were run have come to."""
+    """The steps that the paths of an entry may take together, by what those that were run have come
+    to.
+    """
     if entry.contract:
         return MOST_OF_A_PARTS_PATHS
-    looks = session.has_trained or session.looks_for_training or (session.may_train and session.lost < MOST_LOST)
+    looks = (
+        session.has_trained
+        or session.looks_for_training
+        or (session.may_train and session.lost < MOST_LOST)
+    )
     if looks or session.misses() is not None:
         return MOST_STEPS
     return MOST_UNTRAINED if session.may_train or entry.function else MOST_SILENT
@@ -673,7 +843,9 @@ def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
         elif entry.function:
             _enter(m, program, path, entry)
         else:
-            frame = Frame(source.code, {"__name__": Const("__main__"), "__file__": Const(str(path))})
+            frame = Frame(
+                source.code, {"__name__": Const("__main__"), "__file__": Const(str(path))}
+            )
             program.scripts.append(frame)
             program.ask(frame, parts.WHOLE)
             m.frames.append(frame)
@@ -710,20 +882,28 @@ def _end(m: Machine, at: Span, raised: str) -> None:
 
 
 def _run_statement(m: Machine, program: Program, path: Path, entry: Entry) -> None:
-    """Runs a statement by itself, in the scope of its module; nothing is known of the names bound around it."""
+    """Runs a statement by itself, in the scope of its module; nothing is known of the names bound
+    around it.
+    """
     frame = program.frame(path)
     assert frame is not None
     assert frame.source is not None
     program.ask(frame, entry.function[0] if entry.function else parts.WHOLE)
     for suspect in contexts.unentered(frame.source.tree):
         if (suspect.path, suspect.line) == (entry.function, entry.line):
-            scope = Frame(frame.code, {name: m.unknown(name) for name in contexts.bound_around(suspect)}, frame)
+            scope = Frame(
+                frame.code,
+                {name: m.unknown(name) for name in contexts.bound_around(suspect)},
+                frame,
+            )
             m.frames.append(scope)
             m.execute(lower.module(ast.Module(contexts.alone(suspect), []), frame.code), scope)
 
 
 def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
-    """Calls a function with unknown arguments; a method on an object made with unknown arguments."""
+    """Calls a function with unknown arguments; a method on an object made with unknown
+    arguments.
+    """
     frame = program.frame(path)
     source = program.source(path)
     assert frame is not None
@@ -747,7 +927,9 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
             _forget(m, instance, name, source.tree)
             m.state["older"] = frozenset(m.parameters)
             value = m.attribute(instance, name, call)
-            call.kwargs = driving.typed_by_defaults(m, value.function if isinstance(value, Bound) else value)
+            call.kwargs = driving.typed_by_defaults(
+                m, value.function if isinstance(value, Bound) else value
+            )
             if entry.contract:
                 driving.drive(m, value, call)
             else:
@@ -775,7 +957,10 @@ def _note_cases(m: Machine, test: Function) -> None:
         if not (isinstance(node, ir.Attribute) and isinstance(node.target, ir.Name)):
             return None
         value = m.evaluate(node, test.scope)
-        if not (isinstance(value, Instance) and any(is_a(base, "enum.Enum") for base in value.cls.libraries())):
+        if not (
+            isinstance(value, Instance)
+            and any(is_a(base, "enum.Enum") for base in value.cls.libraries())
+        ):
             return None
         members.add(symbol := m.symbol(value).asked)
         return Member(symbol, members)
@@ -793,9 +978,13 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
     m.oracle.prepares = True
     try:
         known = driving.typed_by_defaults(m, m.session.member_of(cls, "__init__"))
-        is_made = _initialised(m, instance, Call(cls.name, [], known, call.node, call.frame, open=True))
+        is_made = _initialised(
+            m, instance, Call(cls.name, [], known, call.node, call.frame, open=True)
+        )
     except Raised:
-        if m.session.makes:  # where the branches go this way there is no object to call the method of
+        if (
+            m.session.makes
+        ):  # where the branches go this way there is no object to call the method of
             raise
         del m.running[depth:]
     else:
@@ -812,16 +1001,25 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
 
 
 def _initialised(m: Machine, instance: Instance, call: Call) -> bool:
-    """Runs a constructor; that of what trains nothing to its end only where it does not take too many steps."""
+    """Runs a constructor; that of what trains nothing to its end only where it does not take too
+    many steps.
+    """
     if m.session.may_train:
         calls.initialise(m, instance, call)
         return True
-    most, m.most = m.most, m.steps + (MOST_PREPARING_A_PART if m.session.contract else MOST_PREPARING)
+    most, m.most = (
+        m.most,
+        m.steps + (MOST_PREPARING_A_PART if m.session.contract else MOST_PREPARING),
+    )
     bound = m.most
     try:
         calls.initialise(m, instance, call)
     except GiveUp as gave_up:
-        if m.steps <= bound or (m.most != bound and m.session.entered is None) or m.steps > m.session.most:
+        if (
+            m.steps <= bound
+            or (m.most != bound and m.session.entered is None)
+            or m.steps > m.session.most
+        ):
             raise
         m.session.gaps.add(gave_up.gap)
         return False
@@ -831,20 +1029,35 @@ def _initialised(m: Machine, instance: Instance, call: Call) -> bool:
 
 
 def _forget(m: Machine, instance: Instance, name: str, tree: ast.Module) -> None:
-    """Makes unknown what other methods than `name`, and those that it leads to, put in the place of plain values."""
+    """Makes unknown what other methods than `name`, and those that it leads to, put in the place of
+    plain values.
+    """
     if m.session.elsewhere is None:  # the same on all paths
         lineage = [cls for cls in instance.cls.lineage() if isinstance(cls, Class)]
-        own = [node.source for cls in lineage for node in cls.node.body if isinstance(node, ir.Function)]
-        others = [method for cls in fields.relatives(instance.cls.name, tree) for method in fields.methods(cls)]
+        own = [
+            node.source
+            for cls in lineage
+            for node in cls.node.body
+            if isinstance(node, ir.Function)
+        ]
+        others = [
+            method
+            for cls in fields.relatives(instance.cls.name, tree)
+            for method in fields.methods(cls)
+        ]
         m.session.elsewhere = fields.elsewhere(name, [*own, *others])
     known = instance.attrs
     for written in sorted(m.session.elsewhere.written & known.keys()):
         value = known[written]
         if _is_plain(value):
-            known[written] = made = Unknown(m.symbol(instance).derive(("attribute", written), f"self.{written}"))
+            known[written] = made = Unknown(
+                m.symbol(instance).derive(("attribute", written), f"self.{written}")
+            )
             if m.session.contract and isinstance(value, Const):
                 m.state.setdefault("defaults", {})[made.symbol] = value.value
-    m.state["stepped elsewhere"] = [known[each] for each in sorted(m.session.elsewhere.stepped & known.keys())]
+    m.state["stepped elsewhere"] = [
+        known[each] for each in sorted(m.session.elsewhere.stepped & known.keys())
+    ]
 
 
 def _is_plain(value: Abstract) -> bool:

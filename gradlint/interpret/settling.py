@@ -1,7 +1,8 @@
 """Sides of branches that a rule's question hangs on are taken, and the rule is asked again.
 
-A rule reports what happens on no path: `paths.never(steps, May.STEP)`. Where a side that no path took may step, that
-is not known. Such sides are few, and most entries leave no such question open; so they are run when they are asked for.
+A rule reports what happens on no path: `paths.never(steps, May.STEP)`. Where a side that no path
+took may step, that is not known. Such sides are few, and most entries leave no such question open;
+so they are run when they are asked for.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ MOST_STEPS = 40_000  # on all the paths that are run for the questions about one
 
 
 def settle(
-    session: Session, run: Callable[[paths.Oracle], tape.Tape], may: tape.May, places: Collection[Span] = ()
+    session: Session,
+    run: Callable[[paths.Oracle], tape.Tape],
+    may: tape.May,
+    places: Collection[Span] = (),
 ) -> Iterator[tape.Tape]:
-    """The tapes of paths on which untaken sides are taken: those of branches at these places, and those that may have
-    one of these effects.
+    """The tapes of paths on which untaken sides are taken: those of branches at these places, and
+    those that may have one of these effects.
 
-    All of them are turned on one path first, then each that is still open on one of its own. A path that the analysis
-    gives up, or that an exception ends, has shown nothing of what follows: its sides stay untaken.
+    All of them are turned on one path first, then each that is still open on one of its own. A path
+    that the analysis gives up, or that an exception ends, has shown nothing of what follows: its
+    sides stay untaken.
     """
     open_ = [*_at(session, places), *_open(session, may)]
     turned = {site: seen.turned or paths.alone(site, seen) for site, seen in open_}
@@ -40,7 +45,11 @@ def settle(
     for plan in dict.fromkeys([frozenset(together.items()), *turned.values()]):
         if session.settled > MOST_STEPS:
             return
-        if all(len(session.visited[site].sides) == 2 for (site, _), _ in plan if site in session.visited):
+        if all(
+            len(session.visited[site].sides) == 2
+            for (site, _), _ in plan
+            if site in session.visited
+        ):
             continue
         taken = {site: set(seen.sides) for site, seen in session.visited.items()}
         made = _run(session, run, plan)
@@ -50,8 +59,12 @@ def settle(
             _take_back(session, taken)
 
 
-def _run(session: Session, run: Callable[[paths.Oracle], tape.Tape], plan: paths.Plan) -> tape.Tape | None:
-    """The tape of a path; None where a call on it takes all the steps, which is no reason to begin the entry again."""
+def _run(
+    session: Session, run: Callable[[paths.Oracle], tape.Tape], plan: paths.Plan
+) -> tape.Tape | None:
+    """The tape of a path; None where a call on it takes all the steps, which is no reason to begin
+    the entry again.
+    """
     before, passed_over = session.steps, dict(session.passed_over)
     oracle = paths.Oracle(plan, session.visited)
     try:
@@ -66,7 +79,9 @@ def _run(session: Session, run: Callable[[paths.Oracle], tape.Tape], plan: paths
 
 
 def _note_ways(oracle: paths.Oracle) -> None:
-    """Notes how a path came to the branches that it alone has met: they stand behind the sides that it took."""
+    """Notes how a path came to the branches that it alone has met: they stand behind the sides that
+    it took.
+    """
     for site, _ in oracle.taken:
         seen = oracle.visited[site]
         if len(seen.sides) < 2 and not seen.turned:

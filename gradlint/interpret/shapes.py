@@ -1,4 +1,6 @@
-"""The sizes of tensors, where the program writes them down: those of fresh ones, and of what is computed from these."""
+"""The sizes of tensors, where the program writes them down: those of fresh ones, and of what is
+computed from these.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,79 @@ import math
 from gradlint.interpret.values import Tensor, range_length
 from gradlint.tape import DType, Value
 
-FRESH = frozenset(["rand", "randn", "zeros", "ones", "empty", "full", "randperm"])  # the first argument is a shape
-BY_ELEMENT = {"abs", "add", "bfloat16", "bool", "clamp", "clip", "clone", "cos", "cpu", "cuda", "detach", "div", "eq"}
-BY_ELEMENT |= {"double", "exp", "float", "floor", "ge", "gt", "half", "int", "le", "log", "log1p", "long", "lt", "mul"}
-BY_ELEMENT |= {"ne", "neg", "pow", "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt", "square", "sub", "tanh"}
+FRESH = frozenset(
+    ["rand", "randn", "zeros", "ones", "empty", "full", "randperm"]
+)  # the first argument is a shape
+BY_ELEMENT = {
+    "abs",
+    "add",
+    "bfloat16",
+    "bool",
+    "clamp",
+    "clip",
+    "clone",
+    "cos",
+    "cpu",
+    "cuda",
+    "detach",
+    "div",
+    "eq",
+}
+BY_ELEMENT |= {
+    "double",
+    "exp",
+    "float",
+    "floor",
+    "ge",
+    "gt",
+    "half",
+    "int",
+    "le",
+    "log",
+    "log1p",
+    "long",
+    "lt",
+    "mul",
+}
+BY_ELEMENT |= {
+    "ne",
+    "neg",
+    "pow",
+    "relu",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sqrt",
+    "square",
+    "sub",
+    "tanh",
+}
 BY_ELEMENT |= {"to", "truediv"}
-_SHAPED = BY_ELEMENT | {"bitwise_not", "bitwise_and", "bitwise_or", "invert", "logical_not", "logical_and", "argsort"}
-_SHAPED |= {"logical_or", "isnan", "isfinite", "__setitem__", "contiguous", "type_as", "bernoulli", "bernoulli_"}
+_SHAPED = BY_ELEMENT | {
+    "bitwise_not",
+    "bitwise_and",
+    "bitwise_or",
+    "invert",
+    "logical_not",
+    "logical_and",
+    "argsort",
+}
+_SHAPED |= {
+    "logical_or",
+    "isnan",
+    "isfinite",
+    "__setitem__",
+    "contiguous",
+    "type_as",
+    "bernoulli",
+    "bernoulli_",
+}
 _LIKE = frozenset(["rand_like", "randn_like", "zeros_like", "ones_like", "randint_like"])
-_REDUCTIONS = frozenset(["all", "amax", "amin", "any", "argmax", "argmin", "mean", "norm", "prod", "std", "sum", "var"])
+_REDUCTIONS = frozenset(
+    ["all", "amax", "amin", "any", "argmax", "argmin", "mean", "norm", "prod", "std", "sum", "var"]
+)
 _PRODUCTS = frozenset(["matmul", "mm", "mv"])
 _DEEPEST = 16  # operations that are followed
 
@@ -24,7 +90,9 @@ Shape = tuple[object, ...]
 
 
 def first_size(value: Value) -> object:
-    """The first size of a tensor, where it is written down: a number, or the symbol of an unknown one."""
+    """The first size of a tensor, where it is written down: a number, or the symbol of an unknown
+    one.
+    """
     shape = _shape(value, _DEEPEST)
     return shape[0] if shape else None
 
@@ -41,8 +109,9 @@ def shape(value: Value) -> Shape | None:
 
 
 def has_some(value: Value, depth: int = _DEEPEST) -> bool | None:
-    """Whether a tensor that is written down has an element above zero and none below: a mask of ones, or one that is
-    filled; False for zeros, None where that is not known."""
+    """Whether a tensor that is written down has an element above zero and none below: a mask of
+    ones, or one that is filled; False for zeros, None where that is not known.
+    """
     if isinstance(value.number, int | float):
         shape = _shape(value, depth) or (0,)
         is_filled = value.number > 0 and all(isinstance(size, int) and size > 0 for size in shape)
@@ -89,12 +158,16 @@ def _shape(value: object, depth: int) -> Shape | None:
         return _taken(value.inputs[1] if is_chosen else index, first)
     if op in _PRODUCTS and len(first) > 1:  # (n, k) @ (k, m), (n, k) @ (k,)
         other = _shape(value.argument(1, "other"), depth - 1)
-        return None if other is None else (*first[:-1], *other[-1:]) if len(other) == 2 else first[:-1]
+        return (
+            None if other is None else (*first[:-1], *other[-1:]) if len(other) == 2 else first[:-1]
+        )
     return None
 
 
 def _counted(value: Value, op: str) -> Shape | None:
-    """Of whole numbers: `randint(low, high, (2, 3))`, `randint(high, (2, 3))`, `arange(6)`, `arange(2, 6)`."""
+    """Of whole numbers: `randint(low, high, (2, 3))`, `randint(high, (2, 3))`, `arange(6)`,
+    `arange(2, 6)`.
+    """
     if op == "randint":
         given = value.argument("size") or value.argument(2) or value.argument(1)
         return given if isinstance(given, tuple) else None
@@ -106,8 +179,16 @@ def _counted(value: Value, op: str) -> Shape | None:
 
 def _cut(value: Value, op: str, first: Shape) -> Shape | None:
     """Of a part of a tensor that is split along its first axis: of one as large as the others."""
-    size, whole = value.argument(1, "split_size", "split_size_or_sections", "chunks"), first[0] if first else None
-    if type(size) is not int or size < 1 or not isinstance(whole, int) or value.argument(2, "dim") not in (None, 0):
+    size, whole = (
+        value.argument(1, "split_size", "split_size_or_sections", "chunks"),
+        first[0] if first else None,
+    )
+    if (
+        type(size) is not int
+        or size < 1
+        or not isinstance(whole, int)
+        or value.argument(2, "dim") not in (None, 0)
+    ):
         return None
     return (min(size, whole) if op == "split" else -(-whole // size), *first[1:])
 
@@ -133,7 +214,11 @@ def _broadcast(shapes: list[Shape | None]) -> Shape | None:
         return None
     padded = itertools.zip_longest(*(reversed(shape) for shape in known), fillvalue=1)
     sizes = [{size for size in column if size != 1} or {1} for column in padded]
-    return tuple(size for (size,) in reversed(sizes)) if all(len(each) == 1 for each in sizes) else None
+    return (
+        tuple(size for (size,) in reversed(sizes))
+        if all(len(each) == 1 for each in sizes)
+        else None
+    )
 
 
 def _reduced(value: Value, op: str, shape: Shape) -> Shape | None:
@@ -166,4 +251,6 @@ def _taken(index: object, shape: Shape) -> Shape | None:
 
 def _is_known(part: slice) -> bool:
     """Whether a slice takes a number of elements that can be told: its bounds are written down."""
-    return part.step != 0 and all(bound is None or type(bound) is int for bound in (part.start, part.stop, part.step))
+    return part.step != 0 and all(
+        bound is None or type(bound) is int for bound in (part.start, part.stop, part.step)
+    )

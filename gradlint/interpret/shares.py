@@ -16,7 +16,9 @@ from gradlint.interpret.values import Abstract, Const, Symbol, Unknown
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-_Shares = dict[Symbol | int, tuple[Abstract, list[tape.Value]]]  # with the numbers, which are told apart by identity
+_Shares = dict[
+    Symbol | int, tuple[Abstract, list[tape.Value]]
+]  # with the numbers, which are told apart by identity
 
 
 def made(m: Machine, op: str, quotient: tape.Value | None, number: Abstract) -> None:
@@ -43,5 +45,7 @@ def _known(m: Machine) -> _Shares:
 
 
 def _identity(number: Const | Unknown) -> Symbol | int:
-    """What tells a number from one that is written elsewhere: a variable from a literal, and from another variable."""
+    """What tells a number from one that is written elsewhere: a variable from a literal, and from
+    another variable.
+    """
     return number.symbol if isinstance(number, Unknown) else id(number)

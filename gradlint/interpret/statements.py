@@ -73,12 +73,14 @@ from gradlint.source.blocks import ends_early
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-MOST_DECORATING = 200  # steps of what a decorator does to a function or class, which is as it is written behind that
+# steps of what a decorator does to a function or class, which is as it is written behind that
+MOST_DECORATING = 200
 ROUNDS = 2  # of a loop whose length is not known
 
 
 def summary(value: Abstract, depth: int = 0) -> object:
-    """What decides whether two values are the same to the analysis: constants by value, numbers by being one.
+    """What decides whether two values are the same to the analysis: constants by value, numbers by
+    being one.
 
     A list can hold itself: what lies deeper than `MAX_NESTING` is not looked at.
     """
@@ -115,7 +117,12 @@ def summary(value: Abstract, depth: int = 0) -> object:
             return (
                 "dict",
                 value.open,
-                tuple([(repr(key), summary(entry, depth + 1)) for key, entry in list(value.items.items())[:8]]),
+                tuple(
+                    [
+                        (repr(key), summary(entry, depth + 1))
+                        for key, entry in list(value.items.items())[:8]
+                    ]
+                ),
             )
         case Object():
             return ("object", value.cls, value.at)
@@ -151,7 +158,10 @@ def name_value(m: Machine, value: Abstract, name: str) -> None:
             value.module.name = name
         if isinstance(value, Object):
             handle = value.state.get("handle")
-            if isinstance(handle, tape.Optimizer | tape.Scaler | tape.Scheduler) and not handle.name:
+            if (
+                isinstance(handle, tape.Optimizer | tape.Scaler | tape.Scheduler)
+                and not handle.name
+            ):
                 handle.name = name
 
 
@@ -188,7 +198,9 @@ def bind(m: Machine, name: str, value: Abstract, frame: Frame) -> None:
     note(m, "name", name, value)
 
 
-def _unpack(m: Machine, targets: list[ir.Node], value: Abstract, node: ir.Node, frame: Frame) -> None:
+def _unpack(
+    m: Machine, targets: list[ir.Node], value: Abstract, node: ir.Node, frame: Frame
+) -> None:
     if _is_no_tuple(m, value, len(targets)):
         raise Raised(Object("builtins.ValueError", frame.span(node)), frame.span(node))
     if isinstance(value, Tensor | Unknown):
@@ -209,10 +221,16 @@ def _unpack(m: Machine, targets: list[ir.Node], value: Abstract, node: ir.Node, 
     if star is not None:
         after = len(targets) - star - 1
         middle = items[star : len(items) - after] if len(items) >= len(targets) - 1 else []
-        items = [*items[:star], Sequence("list", middle, is_open), *(items[len(items) - after :] if after else [])]
+        items = [
+            *items[:star],
+            Sequence("list", middle, is_open),
+            *(items[len(items) - after :] if after else []),
+        ]
     are_data = bool(items) and all(map(_is_data, items))
     for position, target in enumerate(targets):
-        further = m.unknown(frame.text(target), data=are_data)  # like the items that are known of an open list
+        further = m.unknown(
+            frame.text(target), data=are_data
+        )  # like the items that are known of an open list
         assign(m, target, items[position] if position < len(items) else further, frame)
 
 
@@ -224,16 +242,24 @@ def _is_data(value: Abstract) -> bool:
 
 
 def _is_no_tuple(m: Machine, value: Abstract, length: int) -> bool:
-    """Whether a function returned it in the place of the tuple that is taken apart: for other callers than this one."""
+    """Whether a function returned it in the place of the tuple that is taken apart: for other
+    callers than this one.
+    """
     returned, arities = m.state.get("instead of a tuple", (None, ()))
     return returned is value and length in arities
 
 
-def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node: ir.Node, frame: Frame) -> None:
+def set_attribute(
+    m: Machine, owner: Abstract, name: str, value: Abstract, node: ir.Node, frame: Frame
+) -> None:
     """`owner.name = value`."""
     note(m, "attribute", name, value)
     at = Call(name, [value], {}, node, frame)
-    if isinstance(owner, Tensor | Unknown) and isinstance(value, Tensor | Unknown) and _is_of_a_gradient(name):
+    if (
+        isinstance(owner, Tensor | Unknown)
+        and isinstance(value, Tensor | Unknown)
+        and _is_of_a_gradient(name)
+    ):
         m.emit(tape.Fact(at=frame.span(node), what="gradient-beside", text=name))
     match owner:
         case Instance():
@@ -246,7 +272,9 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
         case Function():
             owner.attrs[name] = value
         case Object():
-            setter = find_method(owner.cls, f"__set_{name}__") or find_method(owner.cls, "__set_*__")
+            setter = find_method(owner.cls, f"__set_{name}__") or find_method(
+                owner.cls, "__set_*__"
+            )
             if setter is not None:
                 setter(m, owner, at)
             else:
@@ -266,7 +294,8 @@ def set_attribute(m: Machine, owner: Abstract, name: str, value: Abstract, node:
 
 
 def _replaces_method(m: Machine, cls: Class, name: str, value: Abstract) -> bool:
-    """Whether code out of view takes the place of a method in view: it is taken to do the same, as a decorator is.
+    """Whether code out of view takes the place of a method in view: it is taken to do the same, as
+    a decorator is.
 
     cls.propagate = module_from_template("propagate.jinja").propagate
     """
@@ -274,7 +303,9 @@ def _replaces_method(m: Machine, cls: Class, name: str, value: Abstract) -> bool
 
 
 def _is_of_a_gradient(name: str) -> bool:
-    """Whether some optimizers take what is put into a parameter under this name for its gradient: `grad_sample`."""
+    """Whether some optimizers take what is put into a parameter under this name for its gradient:
+    `grad_sample`.
+    """
     return name not in ("grad", "requires_grad") and "grad" in words(name)
 
 
@@ -289,7 +320,10 @@ def _set_instance(m: Machine, owner: Instance, name: str, value: Abstract, at: C
             if isinstance(setter, Abstract):
                 m.call(setter, Call(name, [owner, value], {}, at.node, at.frame))
                 return
-        if isinstance(found, Instance) and (own := m.session.member_of(found.cls, "__set__")) is not None:
+        if (
+            isinstance(found, Instance)
+            and (own := m.session.member_of(found.cls, "__set__")) is not None
+        ):
             m.invoke(own, [found, owner, value], at)
             return
         if isinstance(cls, Class) and "__setattr__" in cls.namespace:
@@ -301,8 +335,12 @@ def _set_instance(m: Machine, owner: Instance, name: str, value: Abstract, at: C
         store(m, owner, name, value, at)
 
 
-def _set_by_hook(m: Machine, hook: Function, owner: Instance, name: str, value: Abstract, at: Call) -> None:
-    """What the program's own `__setattr__` does, whose `super().__setattr__(name, value)` stores."""
+def _set_by_hook(
+    m: Machine, hook: Function, owner: Instance, name: str, value: Abstract, at: Call
+) -> None:
+    """What the program's own `__setattr__` does, whose `super().__setattr__(name, value)`
+    stores.
+    """
     owner.state["setting"] = True
     try:
         m.invoke(hook, [owner, Const(name), value], at)
@@ -322,7 +360,9 @@ def store(m: Machine, owner: Instance, name: str, value: Abstract, at: Call) -> 
     name_value(m, value, name if owner.module is not None else f"self.{name}" if name else name)
 
 
-def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node: ir.Node, frame: Frame) -> None:
+def set_item(
+    m: Machine, owner: Abstract, index: Abstract, value: Abstract, node: ir.Node, frame: Frame
+) -> None:
     """`owner[index] = value`."""
     note(m, "item", frame.text(node), value)
     match owner:
@@ -330,7 +370,9 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
             key = hashable(index)
             if key is None:
                 owner.open = True
-                m.state.setdefault("copied from", {})[owner.symbol or m.symbol(owner)] = m.symbol(index)
+                m.state.setdefault("copied from", {})[owner.symbol or m.symbol(owner)] = m.symbol(
+                    index
+                )
                 owner.items[("unknown", m.symbol(index))] = value
                 _put_away(m, value, node, frame)
             else:
@@ -355,19 +397,34 @@ def set_item(m: Machine, owner: Abstract, index: Abstract, value: Abstract, node
             inputs = tensors.sources(m, [value], node, frame)
             old = owner.node
             if tape.COMPUTED_ANEW in old.flags and not old.name:
-                m.emit(tape.Fact(at=frame.span(node), what="lost-write", value=old, text=frame.text(node)))
+                m.emit(
+                    tape.Fact(
+                        at=frame.span(node), what="lost-write", value=old, text=frame.text(node)
+                    )
+                )
             of_part = _is_part(index)
-            tensors.write(m, owner, "torch.Tensor.__setitem__", inputs, node, frame, of_part=of_part)
+            tensors.write(
+                m, owner, "torch.Tensor.__setitem__", inputs, node, frame, of_part=of_part
+            )
             if owner.node is not old:
                 owner.node.arguments = tensors.given(m, [NONE, index, value], {})
         case Unknown():
             inputs = tensors.sources(m, [value], node, frame)
-            if isinstance(index, Const) and isinstance(index.value, str):  # graph.ndata["h"] = h: no tensor
+            if isinstance(index, Const) and isinstance(
+                index.value, str
+            ):  # graph.ndata["h"] = h: no tensor
                 if any(source.requires_grad for source in inputs):
                     m.state.setdefault("keeps", set()).add(owner.symbol.source or owner.symbol)
-            elif owner.symbol in m.nodes and not (owner.data or isinstance(value, Instance | Object)):
+            elif owner.symbol in m.nodes and not (
+                owner.data or isinstance(value, Instance | Object)
+            ):
                 written = tensors.write(
-                    m, tensors.as_tensor(m, owner, node, frame), "torch.Tensor.__setitem__", inputs, node, frame
+                    m,
+                    tensors.as_tensor(m, owner, node, frame),
+                    "torch.Tensor.__setitem__",
+                    inputs,
+                    node,
+                    frame,
                 )
                 m.nodes[owner.symbol] = written.node
             handler = find_method("numpy.ndarray", "__setitem__") if owner.type == "array" else None
@@ -404,9 +461,13 @@ def _set_slice(owner: Sequence, part: slice, value: Abstract) -> None:
 
 
 def _put_away(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
-    """Takes down that a value lies where who takes it out is not seen: under an unknown key, in a cell's output."""
+    """Takes down that a value lies where who takes it out is not seen: under an unknown key, in a
+    cell's output.
+    """
     if isinstance(value, Tensor) and value.node.requires_grad:
-        m.emit(tape.Fact(at=frame.span(node), what="put-away", value=value.node, text=frame.text(node)))
+        m.emit(
+            tape.Fact(at=frame.span(node), what="put-away", value=value.node, text=frame.text(node))
+        )
 
 
 @handles(EXECUTE, ir.Assign)
@@ -426,7 +487,11 @@ def assign_statement(m: Machine, node: ir.Assign, frame: Frame) -> None:
 def _is_augmented(node: ir.Assign, frame: Frame) -> bool:
     """Whether it is `steps = steps + 1`, written out."""
     target, value = node.targets[0], node.value
-    if not isinstance(value, ir.Binary) or value.op != "+" or not isinstance(target, ir.Name | ir.Attribute):
+    if (
+        not isinstance(value, ir.Binary)
+        or value.op != "+"
+        or not isinstance(target, ir.Name | ir.Attribute)
+    ):
         return False
     return frame.text(target) == frame.text(value.left)
 
@@ -472,7 +537,9 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
         op = f"{OPERATIONS[node.op]}_"
         inputs = tensors.sources(m, [value], node, frame)
         old, form = before.node, "scalar" if is_scalar(value) else ""
-        written = tensors.write(m, before, f"torch.Tensor.{op}", inputs, node, frame, effect=lookup(op, form))
+        written = tensors.write(
+            m, before, f"torch.Tensor.{op}", inputs, node, frame, effect=lookup(op, form)
+        )
         if written.node is not old:
             written.node.arguments = tensors.given(m, [NONE, value], {})
         shares.made(m, node.op, written.node, value)
@@ -489,10 +556,19 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
         before.open = before.open or value.open
         return before
     if isinstance(before, Instance):
-        own = m.session.member_of(before.cls, f"__i{SPECIAL[node.op][2:]}") if node.op in SPECIAL else None
+        own = (
+            m.session.member_of(before.cls, f"__i{SPECIAL[node.op][2:]}")
+            if node.op in SPECIAL
+            else None
+        )
         if own is not None:
             return m.invoke(own, [before, value], Call(node.op, [value], {}, node, frame))
-    if isinstance(before, Unknown) and before.type == "array" and before.origin is not None and before.origin.storage:
+    if (
+        isinstance(before, Unknown)
+        and before.type == "array"
+        and before.origin is not None
+        and before.origin.storage
+    ):
         handler = find_method("numpy.ndarray", "__augment__")
         if handler is not None:
             handler(m, before, Call(node.op, [value], {}, node, frame))
@@ -501,8 +577,9 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
 
 
 def _is_taken_for_tensor(m: Machine, value: Unknown) -> bool:
-    """Whether something unknown that a part is given is a tensor: it is annotated as one, or what takes no number, an
-    operator of Python say, was called with it."""
+    """Whether something unknown that a part is given is a tensor: it is annotated as one, or what
+    takes no number, an operator of Python say, was called with it.
+    """
     if not m.session.contract or value.data or value.origin is not None:
         return False
     if value.type == "tensor" or (not value.type and value.symbol in m.tensors):
@@ -569,11 +646,15 @@ def _escapes(block: list[ir.Node]) -> bool:
     return bool(block) and isinstance(block[-1], ir.Return | ir.Raise | ir.Jump)
 
 
-_EXITS = frozenset(["sys.exit", "exit", "quit", "os._exit", "os.abort", "parser.error", "parser.exit"])
+_EXITS = frozenset(
+    ["sys.exit", "exit", "quit", "os._exit", "os.abort", "parser.error", "parser.exit"]
+)
 
 
 def _ends(block: list[ir.Node], frame: Frame) -> bool:
-    """Whether a block ends in an exception, or with the program: `sys.exit(1)`. It decides an order of paths alone."""
+    """Whether a block ends in an exception, or with the program: `sys.exit(1)`. It decides an order
+    of paths alone.
+    """
     match block[-1] if block else None:
         case ir.Raise():
             return True
@@ -583,14 +664,25 @@ def _ends(block: list[ir.Node], frame: Frame) -> bool:
 
 
 def _waits(node: ir.If) -> bool:
-    """Whether it leaves, and does nothing else, as long as one number is below another, or is not yet the other."""
-    return isinstance(node.test, ir.Compare) and node.test.ops in (["<"], [">"], ["!="]) and _escapes(node.then)
+    """Whether it leaves, and does nothing else, as long as one number is below another, or is not
+    yet the other.
+    """
+    return (
+        isinstance(node.test, ir.Compare)
+        and node.test.ops in (["<"], [">"], ["!="])
+        and _escapes(node.then)
+    )
 
 
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
     refuses = bool(node.then) and isinstance(node.then[-1], ir.Raise)
-    branch = Branch(_waits(node), node.leaves, node.test if refuses else None, keeps=filters.answer_that_keeps(node))
+    branch = Branch(
+        _waits(node),
+        node.leaves,
+        node.test if refuses else None,
+        keeps=filters.answer_that_keeps(node),
+    )
     m.session.is_uncounted = False
     value = conditions.ask(m, branch, node.test, frame)
     if m.session.is_uncounted and _escapes(node.then) and cycles.trains(m, node.behind, frame):
@@ -608,7 +700,9 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
                     what="branch",
                     detail="true" if known else "false",
                     text=frame.text(node.test),
-                    scope=None if _escapes(node.then) or _escapes(node.otherwise) else frame.span(node),
+                    scope=None
+                    if _escapes(node.then) or _escapes(node.otherwise)
+                    else frame.span(node),
                 )
             )
         if conditions.by_default(m, conditions.test_of(m, value)) is known:
@@ -619,7 +713,9 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
             _look_for_training(m, conditions.test_of(m, value), node, known, frame)
         return m.execute(node.then if known else node.otherwise, frame)
     keeps = filters.answer_that_keeps(node)
-    ends = _ends(node.otherwise, frame) or (node.is_last and not node.otherwise and _escapes(node.then))
+    ends = _ends(node.otherwise, frame) or (
+        node.is_last and not node.otherwise and _escapes(node.then)
+    )
     is_refused = ends is not _ends(node.then, frame)
     default = ends if is_refused else not (_escapes(node.then) and not _escapes(node.otherwise))
     taken = conditions.choose(
@@ -650,7 +746,8 @@ def _tell_switched(m: Machine, value: Abstract, node: ir.If, taken: bool, frame:
 
 
 def _look_for_training(m: Machine, asked: Test, node: ir.If, taken: bool, frame: Frame) -> None:
-    """Has the answers turned round that keep a path from the training on the other side of a branch.
+    """Has the answers turned round that keep a path from the training on the other side of a
+    branch.
 
     if step < args.learning_starts: action = sample()
     if step > args.learning_starts: learn()
@@ -677,7 +774,9 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
             signal = _round(m, loop, node, node.body, frame)
             if signal is BREAK:
                 if loop.drains is not None:
-                    m.turn(loop, min(loop.round, loop.drains))  # in the last one it found nothing left
+                    m.turn(
+                        loop, min(loop.round, loop.drains)
+                    )  # in the last one it found nothing left
                 kept.report(m, loop)
                 return None
             if signal is not None and signal.kind == "return":
@@ -691,9 +790,13 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
 
 
 def _counted_rounds(m: Machine, node: ir.While, frame: Frame) -> int:
-    """In how many rounds `while epoch < 10` is run, which is `for epoch in range(10)` written out; else 0."""
+    """In how many rounds `while epoch < 10` is run, which is `for epoch in range(10)` written out;
+    else 0.
+    """
     match node.test:
-        case ir.Compare(ops=["<"], left=ir.Name(id=name) as left, rights=[ir.Name() | ir.Literal() as right]):
+        case ir.Compare(
+            ops=["<"], left=ir.Name(id=name) as left, rights=[ir.Name() | ir.Literal() as right]
+        ):
             if not any(_counts(each, name) for each in node.body):
                 return 0
         case _:
@@ -714,9 +817,13 @@ def _counts(node: ir.Node, name: str) -> bool:
     return False
 
 
-def _round(m: Machine, loop: Loop, node: ir.For | ir.While, body: list[ir.Node], frame: Frame) -> Signal | None:
+def _round(
+    m: Machine, loop: Loop, node: ir.For | ir.While, body: list[ir.Node], frame: Frame
+) -> Signal | None:
     text = frame.text(node.iterable if isinstance(node, ir.For) else node.test)
-    text = "while True" if isinstance(node, ir.While) and isinstance(node.test, ir.Literal) else text
+    text = (
+        "while True" if isinstance(node, ir.While) and isinstance(node.test, ir.Literal) else text
+    )
     if m.steps > m.calm:
         calm.look(m)
     with m.round(loop, frame.span(node), text):
@@ -732,7 +839,9 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
         loop.node, loop.ends_early = node, ends_early(node.source)
         loop.target, loop.looks_up = node.target, filters.looks_up(node, node.target, node.iterable)
         loop.is_sized = isinstance(iterable, Sequence) and iterable.kind in ("list", "tuple")
-        loop.is_single = isinstance(iterable, Sequence) and not iterable.open and len(iterable.items) == 1
+        loop.is_single = (
+            isinstance(iterable, Sequence) and not iterable.open and len(iterable.items) == 1
+        )
 
         visited = False
 
@@ -761,8 +870,12 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
 
 
 def _steps_in(m: Machine, node: ir.For, frame: Frame) -> bool:
-    """Whether a backward stands in a loop, or in what it calls: then what it runs over is not empty."""
-    return m.session.may_train and m.session.is_written(node.source, frame.code.path, tape.May.BACKWARD)
+    """Whether a backward stands in a loop, or in what it calls: then what it runs over is not
+    empty.
+    """
+    return m.session.may_train and m.session.is_written(
+        node.source, frame.code.path, tape.May.BACKWARD
+    )
 
 
 def _is_called(m: Machine, entry: Abstract) -> bool:
@@ -825,10 +938,14 @@ def _attempt(m: Machine, node: ir.Try, frame: Frame) -> Signal | None:
 
 
 def leads_out(m: Machine, error: str, loop: Loop) -> bool:
-    """Whether an error of this class, raised now in the round of a loop, is caught and ends the loop."""
+    """Whether an error of this class, raised now in the round of a loop, is caught and ends the
+    loop.
+    """
     inside = m.loops.index(loop)
     for node, frame, depth in reversed(m.trying):
-        handler = _handler(m, node, Raised(Object(error, frame.span(node)), frame.span(node)), frame)
+        handler = _handler(
+            m, node, Raised(Object(error, frame.span(node)), frame.span(node)), frame
+        )
         if handler is not None:
             return depth <= inside or leaves(handler.body)
     return False
@@ -847,7 +964,9 @@ def leaves(block: list[ir.Node]) -> bool:
 
 def _fails(m: Machine, node: ir.Try, frame: Frame) -> bool:
     """Whether the body of a `try` raises, where that is taken to be possible."""
-    asked = Unknown(m.session.library_symbol("raises").derive(id(node), "raises"), data=True, type="bool")
+    asked = Unknown(
+        m.session.library_symbol("raises").derive(id(node), "raises"), data=True, type="bool"
+    )
     return conditions.decide(m, asked, node.body[0], frame, default=False)
 
 
@@ -916,7 +1035,9 @@ def define(m: Machine, node: ir.Function, frame: Frame) -> None:
         m.session.program.scopes.add(frame)
 
 
-def _decorated(m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+def _decorated(
+    m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, frame: Frame
+) -> Abstract:
     """What a decorator makes; one that nothing is known of leaves the function as it is."""
     if isinstance(decorator, Unknown):
         tell("decorated", m, value, node, frame)
@@ -924,7 +1045,11 @@ def _decorated(m: Machine, decorator: Abstract, value: Abstract, node: ir.Node, 
     if isinstance(decorator, Lib) and not m.session.has_model(decorator.name):
         return value
     with m.oracle.registering() as met:
-        made = calls.within(m, MOST_DECORATING, lambda: m.call(decorator, Call("decorator", [value], {}, node, frame)))
+        made = calls.within(
+            m,
+            MOST_DECORATING,
+            lambda: m.call(decorator, Call("decorator", [value], {}, node, frame)),
+        )
     if made is None or isinstance(made, Unknown) or decorators.passes_on(m, made, value):
         return value
     if made is not value:  # what it makes hangs on its branches
@@ -945,10 +1070,16 @@ def class_(m: Machine, node: ir.Class, frame: Frame) -> None:
     made = Class(node.name, bases, scope.locals, node)
     m.session.program.classes.append(made)
     assert isinstance(annotations, Mapping)
-    made.annotations = {str(name): (scope.locals.get(str(name)), node) for name in annotations.items}
+    made.annotations = {
+        str(name): (scope.locals.get(str(name)), node) for name in annotations.items
+    }
     for name, member in list(scope.locals.items()):
         _own(member, made)
-        named = m.session.member_of(member.cls, "__set_name__") if isinstance(member, Instance) else None
+        named = (
+            m.session.member_of(member.cls, "__set_name__")
+            if isinstance(member, Instance)
+            else None
+        )
         if named is not None:
             m.invoke(named, [member, made, Const(name)], Call(name, [], {}, node, frame))
     for base in made.libraries():
@@ -967,7 +1098,11 @@ def _tell_base(m: Machine, made: Class, node: ir.Class, frame: Frame) -> None:
     for base in made.bases:
         hook = m.session.member_of(base, "__init_subclass__") if isinstance(base, Class) else None
         if hook is not None:
-            given = {key: m.evaluate(value, frame) for key, value in node.keywords if key not in (None, "metaclass")}
+            given = {
+                key: m.evaluate(value, frame)
+                for key, value in node.keywords
+                if key not in (None, "metaclass")
+            }
             run = (
                 hook
                 if isinstance(hook, Function)
@@ -1006,7 +1141,9 @@ def _own(member: Abstract, cls: Class) -> None:
 
 @handles(EXECUTE, ir.Import)
 def import_(m: Machine, node: ir.Import, frame: Frame) -> None:
-    frame.locals[node.name] = m.session.program.imported(frame, node.module if node.whole else node.name, 0)
+    frame.locals[node.name] = m.session.program.imported(
+        frame, node.module if node.whole else node.name, 0
+    )
     if not node.whole:
         m.session.program.imported(frame, node.module, 0)
     m.session.program.set_modes(m, frame, node.module, 0)
@@ -1027,4 +1164,8 @@ def _constant_of(m: Machine, found: Abstract, node: ir.Node, frame: Frame) -> Ab
     """`from math import pi`: the value itself, where the library's model has it."""
     home, _, name = found.name.rpartition(".") if isinstance(found, Lib) else ("", "", "")
     handler = find_attribute(canonical(home), name) if home else None
-    return found if handler is None else handler(m, Lib(home), Call(name, [], {}, node, frame)) or found
+    return (
+        found
+        if handler is None
+        else handler(m, Lib(home), Call(name, [], {}, node, frame)) or found
+    )

@@ -1,4 +1,6 @@
-"""The model of autograd: what an operation makes of its inputs, what it saves, what a write in place does."""
+"""The model of autograd: what an operation makes of its inputs, what it saves, what a write in
+place does.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret.values import Abstract, Const, Instance, Mapping, Object, Sequence, Symbol, Tensor, Unknown
+from gradlint.interpret.values import (
+    Abstract,
+    Const,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+)
 from gradlint.ir import nodes as ir
 from gradlint.library.effects import Effect, lookup
 from gradlint.tape import Cut, DType, Kind, Saved, Storage, Value
@@ -17,11 +29,19 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
 MAX_NESTING = 4  # how deep containers are searched for tensors
-_COMPUTED = frozenset([Tensor, Unknown, Sequence, Mapping, Object, Instance])  # what is one, or can hold some
+_COMPUTED = frozenset(
+    [Tensor, Unknown, Sequence, Mapping, Object, Instance]
+)  # what is one, or can hold some
 
 
 def value(
-    m: Machine, op: str, kind: Kind, inputs: Iterable[Value], node: ir.Node, frame: Frame, **fields: Any
+    m: Machine,
+    op: str,
+    kind: Kind,
+    inputs: Iterable[Value],
+    node: ir.Node,
+    frame: Frame,
+    **fields: Any,
 ) -> Value:
     """A new value on the tape, made here."""
     made = Value(op, kind, tuple(inputs), frame.span(node), m.where, **fields)
@@ -42,7 +62,9 @@ def operation(
     m: Machine, op: str, inputs: Iterable[Value], node: ir.Node, frame: Frame,
     *, differentiable: bool = True, cut: Cut | None = None, **fields: Any,
 ) -> Value:  # fmt: skip
-    """The value of an operation: recorded if grad mode is on, it has a derivative and an input requires grad."""
+    """The value of an operation: recorded if grad mode is on, it has a derivative and an input
+    requires grad.
+    """
     sources = tuple(dict.fromkeys(inputs))
     made = value(m, op, Kind.OPERATION, sources, node, frame, **fields)
     live = [source for source in sources if source.requires_grad]
@@ -69,10 +91,17 @@ def operation(
 
 
 def constant(
-    m: Machine, op: str, node: ir.Node, frame: Frame, number: object = None, dtype: DType = DType.FLOAT
+    m: Machine,
+    op: str,
+    node: ir.Node,
+    frame: Frame,
+    number: object = None,
+    dtype: DType = DType.FLOAT,
 ) -> Tensor:
     """A tensor made from nothing."""
-    made = value(m, op, Kind.CONSTANT, (), node, frame, cut=Cut.CONSTANT, number=number, dtype=dtype)
+    made = value(
+        m, op, Kind.CONSTANT, (), node, frame, cut=Cut.CONSTANT, number=number, dtype=dtype
+    )
     made.storage, made.around = Storage(), _with_gradient(m, frame)
     return Tensor(made)
 
@@ -88,7 +117,12 @@ def _with_gradient(m: Machine, frame: Frame) -> tuple[tuple[str, Value], ...]:
 
 
 def batch(
-    m: Machine, op: str, node: ir.Node, frame: Frame, inputs: Iterable[Value] = (), dtype: DType = DType.UNKNOWN
+    m: Machine,
+    op: str,
+    node: ir.Node,
+    frame: Frame,
+    inputs: Iterable[Value] = (),
+    dtype: DType = DType.UNKNOWN,
 ) -> Tensor:
     """A tensor known to carry no gradient: random numbers, a batch, a buffer."""
     made = value(m, op, Kind.DATA, inputs, node, frame, dtype=dtype)
@@ -97,7 +131,9 @@ def batch(
 
 
 def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame, *, fed: bool = True) -> Value:
-    """The parameters of an unknown module (or of an unknown callable, `fed` with tensors), as one value."""
+    """The parameters of an unknown module (or of an unknown callable, `fed` with tensors), as one
+    value.
+    """
     known = m.leaves.get(symbol)
     if known is None:
         module = m.session.modules.get(symbol)
@@ -105,9 +141,21 @@ def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame, *, fed: bool =
             module = tape.Module(symbol.text, unseen=True)
         parameter = tape.Parameter("", module, frame.span(node))
         known = value(
-            m, "parameters", Kind.PARAMETER, (), node, frame, requires_grad=True, assumed=True, parameter=parameter
+            m,
+            "parameters",
+            Kind.PARAMETER,
+            (),
+            node,
+            frame,
+            requires_grad=True,
+            assumed=True,
+            parameter=parameter,
         )
-        known.storage, known.name, known.flags = Storage(), symbol.text, frozenset({tape.GIVEN_NOTHING})
+        known.storage, known.name, known.flags = (
+            Storage(),
+            symbol.text,
+            frozenset({tape.GIVEN_NOTHING}),
+        )
         m.leaves[symbol] = known
     if fed and tape.GIVEN_NOTHING in known.flags:
         known.flags -= {tape.GIVEN_NOTHING}
@@ -115,7 +163,9 @@ def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame, *, fed: bool =
 
 
 def node_of(m: Machine, abstract: Abstract, node: ir.Node, frame: Frame) -> Value | None:
-    """The value on the tape behind an abstract value; None for what is no tensor and came from none."""
+    """The value on the tape behind an abstract value; None for what is no tensor and came from
+    none.
+    """
     if isinstance(abstract, Tensor):
         return abstract.node
     if isinstance(abstract, Unknown):
@@ -133,7 +183,9 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
     known = m.nodes.get(unknown.symbol)
     if known is None:
         kind = Kind.DATA if unknown.data else Kind.UNKNOWN
-        known = value(m, "input", kind, (), node, frame, requires_grad=not unknown.data, assumed=True)
+        known = value(
+            m, "input", kind, (), node, frame, requires_grad=not unknown.data, assumed=True
+        )
         known.storage, known.text, known.name = Storage(), unknown.symbol.text, unknown.symbol.text
         known.inference = False  # it came from elsewhere, and may have been there before
         known.arguments = _part_of(unknown.symbol)
@@ -144,7 +196,9 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
 
 
 def _part_of(symbol: Symbol) -> tuple[tuple[int | str, object], ...]:
-    """Of a slice of something unknown, and of an item of a loader's batch: the whole, and which part of it."""
+    """Of a slice of something unknown, and of an item of a loader's batch: the whole, and which
+    part of it.
+    """
     part: Symbol | None = symbol
     while part is not None:
         match part.key:
@@ -165,19 +219,31 @@ def _is_loaded(m: Machine, symbol: Symbol) -> bool:
     while part is not None and isinstance(part.key, tuple) and part.key[0] == "item":
         part = part.source
     is_batch = part is not None and isinstance(part.key, tuple) and part.key[0] == "batch"
-    loader = m.objects.get(part.source) if part is not None and is_batch and part.source is not None else None
+    loader = (
+        m.objects.get(part.source)
+        if part is not None and is_batch and part.source is not None
+        else None
+    )
     return isinstance(loader, Object) and loader.cls == "torch.utils.data.DataLoader"
 
 
 def sources(m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame) -> list[Value]:
-    """The values on the tape in these arguments, in containers too, each of which is looked into once."""
+    """The values on the tape in these arguments, in containers too, each of which is looked into
+    once.
+    """
     found: list[Value] = []
     _find(m, values, node, frame, found, set(), 0)
     return found
 
 
 def _find(
-    m: Machine, values: Iterable[Abstract], node: ir.Node, frame: Frame, found: list[Value], seen: set[int], depth: int
+    m: Machine,
+    values: Iterable[Abstract],
+    node: ir.Node,
+    frame: Frame,
+    found: list[Value],
+    seen: set[int],
+    depth: int,
 ) -> None:
     for item in values:
         if type(item) not in _COMPUTED:  # most of what large containers hold
@@ -217,7 +283,15 @@ def apply(
     """Runs a torch operation that gives one tensor: what it records, saves and shares."""
     named = name_arguments(m, args, kwargs or {}, node, frame, effect, method=method)
     tensors = [source for _, source in named]
-    made = operation(m, op, tensors, node, frame, differentiable=effect is None or effect.differentiable, **fields)
+    made = operation(
+        m,
+        op,
+        tensors,
+        node,
+        frame,
+        differentiable=effect is None or effect.differentiable,
+        **fields,
+    )
     made.storage, made.arguments = Storage(), given(m, args, kwargs or {})
     if effect is not None:
         made.zero_gradient = effect.zero_gradient and made.requires_grad
@@ -230,10 +304,15 @@ def apply(
     return Tensor(made)
 
 
-def given(m: Machine, args: Iterable[Abstract], kwargs: dict[str, Abstract]) -> tuple[tuple[int | str, object], ...]:
-    """The constants, tuples of them and tensors among an operation's arguments, and the symbols of others, by position
-    or name."""
-    found: list[tuple[int | str, object]] = [(key, _argument(m, each)) for key, each in enumerate(args)]
+def given(
+    m: Machine, args: Iterable[Abstract], kwargs: dict[str, Abstract]
+) -> tuple[tuple[int | str, object], ...]:
+    """The constants, tuples of them and tensors among an operation's arguments, and the symbols of
+    others, by position or name.
+    """
+    found: list[tuple[int | str, object]] = [
+        (key, _argument(m, each)) for key, each in enumerate(args)
+    ]
     if kwargs:
         found += [(key, _argument(m, each)) for key, each in kwargs.items()]
     return tuple([each for each in found if each[1] is not None])
@@ -246,7 +325,11 @@ def bounds(index: Abstract) -> slice | None:
             return known
         case Object(cls="builtins.slice", state={"bounds": [*given]}):
             found = [
-                bound.value if isinstance(bound, Const) else bound.symbol if isinstance(bound, Unknown) else bound
+                bound.value
+                if isinstance(bound, Const)
+                else bound.symbol
+                if isinstance(bound, Unknown)
+                else bound
                 for bound in given
             ]
             return slice(*found)
@@ -258,7 +341,11 @@ def _argument(m: Machine, value: Abstract) -> object:
         case Tensor():
             return value.node
         case Unknown():
-            known = m.tensors[value.symbol].node if value.symbol in m.tensors else m.nodes.get(value.symbol)
+            known = (
+                m.tensors[value.symbol].node
+                if value.symbol in m.tensors
+                else m.nodes.get(value.symbol)
+            )
             return value.symbol if known is None else known
         case Const():
             return value.value
@@ -270,7 +357,8 @@ def _argument(m: Machine, value: Abstract) -> object:
 
 
 def name_arguments(
-    m: Machine, args: Many[Abstract], kwargs: dict[str, Abstract], node: ir.Node, frame: Frame, effect: Effect | None,
+    m: Machine, args: Many[Abstract], kwargs: dict[str, Abstract], node: ir.Node, frame: Frame,
+    effect: Effect | None,
     *, method: bool = False,
 ) -> list[tuple[str, Value]]:  # fmt: skip
     """The tensors among the arguments, each with the name by which the table speaks of it."""
@@ -286,8 +374,12 @@ def name_arguments(
 
 
 def result_dtype(inputs: list[Value]) -> DType:
-    """The dtype of arithmetic on these: a float wins over integers; unknown where one is unknown."""
-    kinds = [source.dtype for source in inputs if source.in_torch]  # no set: that of an enumeration is slow to build
+    """The dtype of arithmetic on these: a float wins over integers; unknown where one is
+    unknown.
+    """
+    kinds = [
+        source.dtype for source in inputs if source.in_torch
+    ]  # no set: that of an enumeration is slow to build
     for kind in (DType.DOUBLE, DType.FLOAT, DType.HALF, DType.BFLOAT):
         if kind in kinds:
             return kind
@@ -308,7 +400,11 @@ def _save(made: Value, named: Many[tuple[str, Value]], effect: Effect) -> None:
 
 def _saved(kept: Value, role: str) -> Saved | None:
     storage = kept.storage
-    return None if storage is None else Saved(kept, storage, storage.version, len(storage.writes), role)
+    return (
+        None
+        if storage is None
+        else Saved(kept, storage, storage.version, len(storage.writes), role)
+    )
 
 
 def _refuse_inference(m: Machine, made: Value) -> None:
@@ -316,20 +412,33 @@ def _refuse_inference(m: Machine, made: Value) -> None:
     for kept in made.saves:
         if kept.value.inference and kept.value is not made:
             m.emit(
-                tape.Fact(at=made.at, what="inference-tensor-used", value=kept.value, detail=made.op, text=made.text)
+                tape.Fact(
+                    at=made.at,
+                    what="inference-tensor-used",
+                    value=kept.value,
+                    detail=made.op,
+                    text=made.text,
+                )
             )
 
 
 def save(made: Value, kept: Iterable[Value], role: str = "input") -> None:
     """Adds to what `made` saves for its backward."""
     if made.requires_grad:
-        made.saves += tuple(entry for entry in (_saved(one, role) for one in kept) if entry is not None)
+        made.saves += tuple(
+            entry for entry in (_saved(one, role) for one in kept) if entry is not None
+        )
 
 
 def part(m: Machine, whole: Tensor, number: int, node: ir.Node, frame: Frame) -> Tensor:
     """One of several outputs of the operation that `whole` stands for."""
     made = operation(
-        m, f"{whole.node.op}.output", [whole.node], node, frame, flags=frozenset({"multi-output", f"output-{number}"})
+        m,
+        f"{whole.node.op}.output",
+        [whole.node],
+        node,
+        frame,
+        flags=frozenset({"multi-output", f"output-{number}"}),
     )
     made.storage, made.dtype = Storage(), whole.node.dtype
     return Tensor(made)
@@ -338,8 +447,13 @@ def part(m: Machine, whole: Tensor, number: int, node: ir.Node, frame: Frame) ->
 def view(m: Machine, base: Tensor, op: str, node: ir.Node, frame: Frame, **fields: Any) -> Tensor:
     """A tensor that shows the memory of another: writes to either are seen by both."""
     made = operation(m, op, [base.node], node, frame, **fields)
-    if base.node.kind in (Kind.PARAMETER, Kind.LEAF) and not m.grad.enabled and base.node.requires_grad:
-        # torch 2.13: a view of a leaf made under no_grad requires grad, has no grad_fn and is a leaf of its own.
+    if (
+        base.node.kind in (Kind.PARAMETER, Kind.LEAF)
+        and not m.grad.enabled
+        and base.node.requires_grad
+    ):
+        # torch 2.13: a view of a leaf made under no_grad requires grad, has no grad_fn and is a
+        # leaf of its own.
         made.kind = Kind.LEAF
         made.requires_grad, made.cut = True, Cut.GRAD_MODE
     made.storage, made.dtype = base.node.storage, base.node.dtype
@@ -350,7 +464,9 @@ def view(m: Machine, base: Tensor, op: str, node: ir.Node, frame: Frame, **field
 
 
 def _same_memory(before: Value, made: Value) -> None:
-    """What shows the memory of `before` is an inference tensor exactly where that is one (torch 2.13)."""
+    """What shows the memory of `before` is an inference tensor exactly where that is one (torch
+    2.13).
+    """
     if before.inference and not made.inference:
         made.cut_at, made.cut_stack = before.cut_at, before.cut_stack
     made.inference, made.inference_at = before.inference, before.inference_at
@@ -362,25 +478,34 @@ def _share(m: Machine, base: Tensor, other: Tensor) -> None:
         sharing.append(other)
 
 
-def detach(m: Machine, base: Tensor, op: str, node: ir.Node, frame: Frame, *, uncounted: bool = False) -> Tensor:
-    """`x.detach()` and `x.data`: the same memory, no graph. Autograd sees writes through the first only."""
+def detach(
+    m: Machine, base: Tensor, op: str, node: ir.Node, frame: Frame, *, uncounted: bool = False
+) -> Tensor:
+    """`x.detach()` and `x.data`: the same memory, no graph. Autograd sees writes through the first
+    only.
+    """
     made = operation(m, op, [base.node], node, frame, cut=Cut.DETACH)
     made.storage, made.dtype, made.number = base.node.storage, base.node.dtype, base.node.number
     _same_memory(base.node, made)
     if base.node.kind in (Kind.DATA, Kind.CONSTANT):
         made.kind = base.node.kind
         made.cut = base.node.cut
-    return Tensor(made, base=base, detached=True, uncounted=uncounted or base.uncounted, own_versions=True)
+    return Tensor(
+        made, base=base, detached=True, uncounted=uncounted or base.uncounted, own_versions=True
+    )
 
 
 def write(
     m: Machine, tensor: Tensor, op: str, inputs: Iterable[Value], node: ir.Node, frame: Frame,
-    *, effect: Effect | None = None, result: Value | None = None, named: Many[tuple[str, Value]] | None = None,
+    *, effect: Effect | None = None, result: Value | None = None,
+    named: Many[tuple[str, Value]] | None = None,
     refused: str = "", of_part: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Modifies `tensor` in place: a new version of its memory, and a new node where autograd records the write.
+    """Modifies `tensor` in place: a new version of its memory, and a new node where autograd
+    records the write.
 
-    What torch refuses changes nothing. `of_part`: a view of the tensor is what is written, as in `x[0] = 1`.
+    What torch refuses changes nothing. `of_part`: a view of the tensor is what is written, as in
+    `x[0] = 1`.
     """
     before = tensor.node
     storage = before.storage
@@ -391,7 +516,8 @@ def write(
     if (m.grad.enabled and not tensor.detached) or not _stays(before):
         made = operation(m, op, [before, *inputs], node, frame) if result is None else result
         made.storage, made.dtype, made.name = storage, before.dtype, before.name
-        # A tensor made outside of inference mode stays a normal one, whatever is written into it there.
+        # A tensor made outside of inference mode stays a normal one, whatever is written into it
+        # there.
         made.inference, made.inference_at = before.inference, before.inference_at
         if effect is not None and result is None:
             named = [("other", source) for source in inputs] if named is None else named
@@ -399,7 +525,8 @@ def write(
             _refuse_inference(m, made)
     version = storage.version if tensor.uncounted or raises else storage.version + 1
     done = tape.Write(
-        op, frame.span(node), m.where, version, not tensor.uncounted, len(m.tape.events), (*inputs,),
+        op, frame.span(node), m.where, version, not tensor.uncounted, len(m.tape.events),
+        (*inputs,),
         effect is not None and effect.maps_input,
     )  # fmt: skip
     if not raises:
@@ -409,15 +536,24 @@ def write(
             earlier.version += 1
             earlier.writes.append(replace(done, version=earlier.version))
         if made is not before:
-            made.saves = tuple(_saved(made, kept.role) or kept if kept.value is made else kept for kept in made.saves)
+            made.saves = tuple(
+                _saved(made, kept.role) or kept if kept.value is made else kept
+                for kept in made.saves
+            )
         tensor.node = made
         update_views(m, tensor, made, node, frame)
-    m.emit(tape.InPlace(at=done.at, before=before, after=made, write=done, raises=raises, text=frame.text(node)))
+    m.emit(
+        tape.InPlace(
+            at=done.at, before=before, after=made, write=done, raises=raises, text=frame.text(node)
+        )
+    )
     return tensor
 
 
 def _counted_on(tensor: Tensor, storage: Storage) -> Iterator[Storage]:
-    """Memory that a tensor, or what it is a view of, had before `x.data = new`: its version counts for that still."""
+    """Memory that a tensor, or what it is a view of, had before `x.data = new`: its version counts
+    for that still.
+    """
     owner: Tensor | None = tensor if not tensor.uncounted else None
     while owner is not None:
         yield from (earlier for earlier in owner.memory_before if earlier is not storage)
@@ -425,7 +561,9 @@ def _counted_on(tensor: Tensor, storage: Storage) -> Iterator[Storage]:
 
 
 def _stays(node: Value) -> bool:
-    """Whether a write that autograd does not record leaves a tensor what it was: a frozen parameter is still one."""
+    """Whether a write that autograd does not record leaves a tensor what it was: a frozen parameter
+    is still one.
+    """
     return node.requires_grad or node.kind is Kind.PARAMETER
 
 
@@ -437,7 +575,11 @@ def _refusal(m: Machine, tensor: Tensor, *, of_part: bool = False) -> str:
             return "leaf"
         base = tensor.base
         while base is not None:
-            if base.node.kind in (Kind.PARAMETER, Kind.LEAF) and base.node.requires_grad and not base.node.assumed:
+            if (
+                base.node.kind in (Kind.PARAMETER, Kind.LEAF)
+                and base.node.requires_grad
+                and not base.node.assumed
+            ):
                 return "leaf"
             base = base.base
     has_versions = tensor.own_versions and not of_part
@@ -447,7 +589,9 @@ def _refusal(m: Machine, tensor: Tensor, *, of_part: bool = False) -> str:
 
 
 def _is_made_here(node: Value) -> bool:
-    """Whether the operation is in view that made it: what comes from outside was there before it was met."""
+    """Whether the operation is in view that made it: what comes from outside was there before it
+    was met.
+    """
     effect = lookup(node.op) if node.kind is Kind.DATA else None
     return node.kind in (Kind.OPERATION, Kind.CONSTANT) or (effect is not None and effect.creates)
 
@@ -458,7 +602,9 @@ def update_views(m: Machine, written: Tensor, made: Value, node: ir.Node, frame:
         return
     for other in m.views.get(id(made.storage), ()):
         if not m.grad.enabled and other.node.requires_grad:
-            continue  # torch 2.13: what is written under no_grad through a view leaves the graph of its base as it is
+            # torch 2.13: what is written under no_grad through a view leaves the graph of its base
+            # as it is
+            continue
         if other is not written and not other.detached and other.node is not made:
             text = other.node.text
             updated = operation(m, "view", [other.node, made], node, frame)
@@ -503,7 +649,11 @@ def is_no_tensor(m: Machine, value: Abstract) -> bool:
     while symbol.key == ("copy",) and symbol.source is not None:
         symbol = symbol.source
     asked = (symbol, symbol.asked)
-    denied = (key for key, holds in m.oracle.facts.truth.items() if not holds and key[1] == "isa" and key[0] in asked)
+    denied = (
+        key
+        for key, holds in m.oracle.facts.truth.items()
+        if not holds and key[1] == "isa" and key[0] in asked
+    )
     return any("torch.Tensor" in _classes(cls) for *_, cls in denied)
 
 
@@ -512,7 +662,9 @@ def _classes(asked: object) -> tuple[object, ...]:
     return asked if isinstance(asked, tuple) else (asked,) if isinstance(asked, str) else ()
 
 
-def number(m: Machine, tensor: Abstract, op: str, node: ir.Node, frame: Frame, type: str = "number") -> Unknown:
+def number(
+    m: Machine, tensor: Abstract, op: str, node: ir.Node, frame: Frame, type: str = "number"
+) -> Unknown:
     """A Python number (or list, or NumPy array) copied out of a tensor."""
     known = None if is_no_tensor(m, tensor) else node_of(m, tensor, node, frame)
     symbol = m.symbol(tensor).derive(("copy",), m.symbol(tensor).text)

@@ -31,7 +31,9 @@ def _is_attribute(key: object) -> bool:
 
 
 class Symbol:
-    """The identity of something unknown. What is derived from one symbol in one way is one symbol: `args.lr`."""
+    """The identity of something unknown. What is derived from one symbol in one way is one symbol:
+    `args.lr`.
+    """
 
     __slots__ = ("_derived", "key", "number", "source", "text", "twin")
 
@@ -41,7 +43,9 @@ class Symbol:
         self.source = source  # what this was derived from
         self.key = key  # the way in which it was; None of what was not
         self._derived: dict[object, Symbol] | None = None  # from most nothing is
-        self.twin: Symbol | None = None  # of a result: what the same call with the same arguments is taken to say
+        self.twin: Symbol | None = (
+            None  # of a result: what the same call with the same arguments is taken to say
+        )
 
     def derive(self, key: object, text: str) -> Symbol:
         derived = self._derived
@@ -56,7 +60,9 @@ class Symbol:
         return symbol
 
     def is_before(self, number: int) -> bool:
-        """Whether it was there before the symbols from this number on: itself, or what it is an attribute of."""
+        """Whether it was there before the symbols from this number on: itself, or what it is an
+        attribute of.
+        """
         symbol = self
         while symbol.number >= number and symbol.source is not None and _is_attribute(symbol.key):
             symbol = symbol.source
@@ -74,7 +80,9 @@ class Symbol:
 
     @staticmethod
     def part() -> None:
-        """Takes apart the circles in which symbols and what is derived from them hold each other."""
+        """Takes apart the circles in which symbols and what is derived from them hold each
+        other.
+        """
         for symbol in _parents:
             symbol._derived = None
         _parents.clear()
@@ -90,8 +98,9 @@ _parents: list[Symbol] = []  # from which something was derived since they were 
 class Test:
     """An unknown truth: `subject relation operand`, turned round where `negated`.
 
-    Relations: "true" (truthiness), "==", "<", "<=", ">", ">=" against a constant, "is" (None), "in", "isa"; for any
-    other relation the operand is what makes it the same question when it is asked again.
+    Relations: "true" (truthiness), "==", "<", "<=", ">", ">=" against a constant, "is" (None),
+    "in", "isa"; for any other relation the operand is what makes it the same question when it is
+    asked again.
     """
 
     subject: Symbol
@@ -121,7 +130,9 @@ def is_small(*values: object) -> bool:
 
 @dataclass(eq=False, slots=True)
 class Const(Abstract):
-    """A Python constant. `at` is where it is written; `written` stands there, where it is taken for a smaller one."""
+    """A Python constant. `at` is where it is written; `written` stands there, where it is taken for
+    a smaller one.
+    """
 
     value: Any
     at: Span | None = None
@@ -136,7 +147,9 @@ NONE, TRUE, FALSE = Const(None), Const(True), Const(False)
 
 @dataclass(eq=False, slots=True)
 class Unknown(Abstract):
-    """Something unknown. `data`: known to carry no gradient. `origin`: the value that it was copied from."""
+    """Something unknown. `data`: known to carry no gradient. `origin`: the value that it was copied
+    from.
+    """
 
     symbol: Symbol
     data: bool = False
@@ -155,15 +168,19 @@ class Tensor(Abstract):
     attrs: dict[str, Abstract] = field(default_factory=dict)
     detached: bool = False  # shares memory with a graph that it is not part of
     uncounted: bool = False  # made by .data: autograd does not see writes through it
-    own_versions: bool = False  # made by .data or detach(): an inference tensor is written through it (torch 2.13)
+    own_versions: bool = (
+        False  # made by .data or detach(): an inference tensor is written through it (torch 2.13)
+    )
     memory_before: tuple[tape.Storage, ...] = ()  # `x.data = new`: what it had until then
 
 
 @dataclass(eq=False, slots=True)
 class Sequence(Abstract):
-    """A list, tuple, set, deque or generator with known items; `open` where there can be more of `rest`.
+    """A list, tuple, set, deque or generator with known items; `open` where there can be more of
+    `rest`.
 
-    No more than `MOST_ITEMS` are known: a list that is added to itself again and again would fill the memory.
+    No more than `MOST_ITEMS` are known: a list that is added to itself again and again would fill
+    the memory.
     """
 
     kind: str
@@ -209,7 +226,9 @@ class Mapping(Abstract):
     rest: Abstract | None = None  # what stands for the values that are not known
 
     def put(self, more: Mapping) -> None:
-        """Puts the entries of another one in; a module whose `__dict__` this is does not register them."""
+        """Puts the entries of another one in; a module whose `__dict__` this is does not register
+        them.
+        """
         self.items.update(more.items)
         if self.of is not None:
             others: frozenset[object] = self.of.state.get("unregistered", frozenset())
@@ -250,7 +269,9 @@ class Function(Abstract):
 
 @dataclass(eq=False, slots=True)
 class Builtin(Abstract):
-    """A function of the library's model made on the fly: a wrapper, a partial, a method of an abstract value."""
+    """A function of the library's model made on the fly: a wrapper, a partial, a method of an
+    abstract value.
+    """
 
     name: str
     run: Callable[[Any, Any], Abstract]
@@ -271,12 +292,18 @@ def _class_key(entry: Class | Lib | Unknown) -> object:
 
 
 def _derived_first(order: list[Class | Lib | Unknown]) -> list[Class | Lib | Unknown]:
-    """A lineage with each class of a library behind those of its libraries that are derived from it."""
+    """A lineage with each class of a library behind those of its libraries that are derived from
+    it.
+    """
     from gradlint.interpret.registry import is_a
 
     libraries = [entry for entry in order if isinstance(entry, Lib)]
     for base in libraries:
-        derived = [order.index(entry) for entry in libraries if entry is not base and is_a(entry.name, base.name)]
+        derived = [
+            order.index(entry)
+            for entry in libraries
+            if entry is not base and is_a(entry.name, base.name)
+        ]
         if derived and max(derived) > order.index(base):
             order.remove(base)
             order.insert(max(derived), base)
@@ -296,8 +323,9 @@ class Class(Abstract):
     order: list[Class | Lib | Unknown] = field(default_factory=list)
 
     def lineage(self) -> list[Class | Lib | Unknown]:
-        """The class, then its bases, depth first, each at its last place, and a library's class behind those that are
-        derived from it: Python's order but for rare diamonds."""
+        """The class, then its bases, depth first, each at its last place, and a library's class
+        behind those that are derived from it: Python's order but for rare diamonds.
+        """
         if not self.order:
             found: list[Class | Lib | Unknown] = [self]
             for base in self.bases:
@@ -306,7 +334,9 @@ class Class(Abstract):
                 elif isinstance(base, Lib | Unknown):
                     found.append(base)
             last = {_class_key(entry): position for position, entry in enumerate(found)}
-            order = [entry for position, entry in enumerate(found) if last[_class_key(entry)] == position]
+            order = [
+                entry for position, entry in enumerate(found) if last[_class_key(entry)] == position
+            ]
             self.order = _derived_first(order)
         return self.order
 
@@ -353,7 +383,9 @@ class Object(Abstract):
 
 @dataclass(frozen=True, slots=True)
 class Lib(Abstract):
-    """A name of a library: `torch.nn.functional.relu`. A module, class, function or constant of it."""
+    """A name of a library: `torch.nn.functional.relu`. A module, class, function or constant of
+    it.
+    """
 
     name: str
 
@@ -397,13 +429,17 @@ class Call:
         return self.kwargs.get(name)
 
     def constant(self, position: int | None, name: str, default: Any = None) -> Any:
-        """The Python constant given for an argument; `default` where none was given or it is not known."""
+        """The Python constant given for an argument; `default` where none was given or it is not
+        known.
+        """
         given = self.get(position, name)
         return given.value if isinstance(given, Const) else default
 
     @property
     def called(self) -> str:
-        """The function's own name: `eval` of `model.eval()`, and of `quiet()` after `quiet = model.eval`."""
+        """The function's own name: `eval` of `model.eval()`, and of `quiet()` after
+        `quiet = model.eval`.
+        """
         return self.name.rpartition(".")[2]
 
     @property

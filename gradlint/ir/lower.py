@@ -1,4 +1,6 @@
-"""Python's syntax tree to IR. Apart from the fixes, the only place that knows how Python is written."""
+"""Python's syntax tree to IR. Apart from the fixes, the only place that knows how Python is
+written.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,15 @@ from gradlint.ir import patterns
 from gradlint.source import blocks, document
 
 _BINARY = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
-    ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<",
+    ast.RShift: ">>",
 }  # fmt: skip
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 _COMPARE = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.Is: "is",
     ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -69,8 +74,12 @@ def _own(statements: list[ast.stmt] | list[ast.expr]) -> Iterator[ast.AST]:
 def _scope(function: ir.Function) -> None:
     source = function.source
     inside: Any = [source.body] if isinstance(source, ast.Lambda) else source.body
-    can_yield = "yield" in function.code.rows(function.at)  # few can: the expressions of the others are passed over
-    function.is_generator = can_yield and any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(inside))
+    can_yield = "yield" in function.code.rows(
+        function.at
+    )  # few can: the expressions of the others are passed over
+    function.is_generator = can_yield and any(
+        isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(inside)
+    )
     for node in blocks.statements(source, _SCOPES):
         if isinstance(node, ast.Global):
             function.globals |= frozenset(node.names)
@@ -82,18 +91,26 @@ def _scope(function: ir.Function) -> None:
 
 @memo.of_programs
 def arities(tree: ast.Module) -> dict[str, frozenset[int]]:
-    """The lengths of the tuples that the methods of a file's classes write down to return, by the methods' names."""
+    """The lengths of the tuples that the methods of a file's classes write down to return, by the
+    methods' names.
+    """
     found: dict[str, frozenset[int]] = {}
     for each in (each for each in blocks.statements(tree) if isinstance(each, ast.ClassDef)):
         for method in (member for member in each.body if isinstance(member, ast.FunctionDef)):
-            values = (node.value for node in blocks.statements(method, _SCOPES) if isinstance(node, ast.Return))
+            values = (
+                node.value
+                for node in blocks.statements(method, _SCOPES)
+                if isinstance(node, ast.Return)
+            )
             lengths = frozenset(len(value.elts) for value in values if isinstance(value, ast.Tuple))
             found[method.name] = found.get(method.name, frozenset()) | lengths
     return found
 
 
 def _leaves(node: ir.If, behind: list[ir.Node]) -> bool | None:
-    """By which answer to what it asks, without a `not`, the loop is left, or the function with nothing to give back."""
+    """By which answer to what it asks, without a `not`, the loop is left, or the function with
+    nothing to give back.
+    """
     is_denied = isinstance(node.test, ir.Unary) and node.test.op == "not"
     if _is_way_out(node.then):
         return not is_denied
@@ -179,7 +196,9 @@ class _Lowering:
         return ir.Subscript(_at(node), self.expression(node.value), self.expression(node.slice))
 
     def _Slice(self, node: ast.Slice) -> ir.Node:
-        return ir.Slice(_at(node), self._maybe(node.lower), self._maybe(node.upper), self._maybe(node.step))
+        return ir.Slice(
+            _at(node), self._maybe(node.lower), self._maybe(node.upper), self._maybe(node.step)
+        )
 
     def _Starred(self, node: ast.Starred) -> ir.Node:
         return ir.Star(_at(node), self.expression(node.value))
@@ -192,16 +211,27 @@ class _Lowering:
         return ir.Call(_at(node), function, self._all(node.args), kwargs)
 
     def _BinOp(self, node: ast.BinOp) -> ir.Node:
-        return ir.Binary(_at(node), _BINARY[type(node.op)], self.expression(node.left), self.expression(node.right))
+        return ir.Binary(
+            _at(node),
+            _BINARY[type(node.op)],
+            self.expression(node.left),
+            self.expression(node.right),
+        )
 
     def _UnaryOp(self, node: ast.UnaryOp) -> ir.Node:
         op = _UNARY[type(node.op)]
-        if op == "-" and isinstance(node.operand, ast.Constant) and isinstance(node.operand.value, int | float):
+        if (
+            op == "-"
+            and isinstance(node.operand, ast.Constant)
+            and isinstance(node.operand.value, int | float)
+        ):
             return ir.Literal(_at(node), -node.operand.value)
         return ir.Unary(_at(node), op, self.expression(node.operand))
 
     def _BoolOp(self, node: ast.BoolOp) -> ir.Node:
-        return ir.Boolean(_at(node), "and" if isinstance(node.op, ast.And) else "or", self._all(node.values))
+        return ir.Boolean(
+            _at(node), "and" if isinstance(node.op, ast.And) else "or", self._all(node.values)
+        )
 
     def _Compare(self, node: ast.Compare) -> ir.Node:
         ops = [_COMPARE[type(op)] for op in node.ops]
@@ -209,7 +239,10 @@ class _Lowering:
 
     def _IfExp(self, node: ast.IfExp) -> ir.Node:
         return ir.Conditional(
-            _at(node), self.expression(node.test), self.expression(node.body), self.expression(node.orelse)
+            _at(node),
+            self.expression(node.test),
+            self.expression(node.body),
+            self.expression(node.orelse),
         )
 
     def _display(self, node: Any) -> ir.Node:
@@ -218,15 +251,23 @@ class _Lowering:
     _List = _Tuple = _Set = _display
 
     def _Dict(self, node: ast.Dict) -> ir.Node:
-        items = [(self._maybe(key), self.expression(value)) for key, value in zip(node.keys, node.values, strict=True)]
+        items = [
+            (self._maybe(key), self.expression(value))
+            for key, value in zip(node.keys, node.values, strict=True)
+        ]
         return ir.DictDisplay(_at(node), items)
 
     def _clauses(self, node: Any) -> list[tuple[ir.Node, ir.Node, list[ir.Node]]]:
-        return [(self.expression(g.target), self.expression(g.iter), self._all(g.ifs)) for g in node.generators]
+        return [
+            (self.expression(g.target), self.expression(g.iter), self._all(g.ifs))
+            for g in node.generators
+        ]
 
     def _comprehension(self, node: Any) -> ir.Node:
         clauses = self._clauses(node)
-        if isinstance(node.elt, ast.Starred):  # [*xs for xs in ys] (PEP 798) is [x for xs in ys for x in xs]
+        if isinstance(
+            node.elt, ast.Starred
+        ):  # [*xs for xs in ys] (PEP 798) is [x for xs in ys for x in xs]
             clauses.append((ir.Name(_at(node.elt), _ITEM), self.expression(node.elt.value), []))
             element: ir.Node = ir.Name(_at(node.elt), _ITEM)
         else:
@@ -295,18 +336,24 @@ class _Lowering:
         return found
 
     def _parameter(self, argument: ast.arg, default: ast.expr | None, kind: str) -> ir.Parameter:
-        return ir.Parameter(argument.arg, self._maybe(default), kind, self._maybe(argument.annotation))
+        return ir.Parameter(
+            argument.arg, self._maybe(default), kind, self._maybe(argument.annotation)
+        )
 
     def _FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ir.Node:
         parameters = self._parameters(node.args)
-        return ir.Function(_at(node), node.name, parameters, self._all(node.decorator_list), node, self.code)
+        return ir.Function(
+            _at(node), node.name, parameters, self._all(node.decorator_list), node, self.code
+        )
 
     _AsyncFunctionDef = _FunctionDef
 
     def _ClassDef(self, node: ast.ClassDef) -> ir.Node:
         keywords = [(keyword.arg, self.expression(keyword.value)) for keyword in node.keywords]
         decorators = self._all(node.decorator_list)
-        return ir.Class(_at(node), node.name, self._all(node.bases), keywords, decorators, self.block(node.body))
+        return ir.Class(
+            _at(node), node.name, self._all(node.bases), keywords, decorators, self.block(node.body)
+        )
 
     # statements
 
@@ -316,11 +363,22 @@ class _Lowering:
     def _AnnAssign(self, node: ast.AnnAssign) -> ir.Node | None:
         annotation = self.expression(node.annotation)
         if node.value is not None:
-            return ir.Assign(_at(node), [self.expression(node.target)], self.expression(node.value), annotation)
-        return ir.Declare(_at(node), node.target.id, annotation) if isinstance(node.target, ast.Name) else None
+            return ir.Assign(
+                _at(node), [self.expression(node.target)], self.expression(node.value), annotation
+            )
+        return (
+            ir.Declare(_at(node), node.target.id, annotation)
+            if isinstance(node.target, ast.Name)
+            else None
+        )
 
     def _AugAssign(self, node: ast.AugAssign) -> ir.Node:
-        return ir.Augment(_at(node), self.expression(node.target), _BINARY[type(node.op)], self.expression(node.value))
+        return ir.Augment(
+            _at(node),
+            self.expression(node.target),
+            _BINARY[type(node.op)],
+            self.expression(node.value),
+        )
 
     def _Delete(self, node: ast.Delete) -> ir.Node:
         return ir.Delete(_at(node), self._all(node.targets))
@@ -332,14 +390,28 @@ class _Lowering:
         return kind(_at(node), self.expression(node.value))
 
     def _If(self, node: ast.If) -> ir.Node:
-        return ir.If(_at(node), self.expression(node.test), self.block(node.body), self.block(node.orelse), node)
+        return ir.If(
+            _at(node),
+            self.expression(node.test),
+            self.block(node.body),
+            self.block(node.orelse),
+            node,
+        )
 
     def _While(self, node: ast.While) -> ir.Node:
-        return ir.While(_at(node), self.expression(node.test), self.block(node.body), self.block(node.orelse), node)
+        return ir.While(
+            _at(node),
+            self.expression(node.test),
+            self.block(node.body),
+            self.block(node.orelse),
+            node,
+        )
 
     def _For(self, node: ast.For | ast.AsyncFor) -> ir.Node:
         target, iterable = self.expression(node.target), self.expression(node.iter)
-        return ir.For(_at(node), target, iterable, self.block(node.body), self.block(node.orelse), node)
+        return ir.For(
+            _at(node), target, iterable, self.block(node.body), self.block(node.orelse), node
+        )
 
     _AsyncFor = _For
 
@@ -354,8 +426,16 @@ class _Lowering:
     _AsyncWith = _With
 
     def _Try(self, node: Any) -> ir.Node:
-        handlers = [ir.Handler(self._maybe(h.type), h.name, self.block(h.body)) for h in node.handlers]
-        return ir.Try(_at(node), self.block(node.body), handlers, self.block(node.orelse), self.block(node.finalbody))
+        handlers = [
+            ir.Handler(self._maybe(h.type), h.name, self.block(h.body)) for h in node.handlers
+        ]
+        return ir.Try(
+            _at(node),
+            self.block(node.body),
+            handlers,
+            self.block(node.orelse),
+            self.block(node.finalbody),
+        )
 
     _TryStar = _Try
 
@@ -372,13 +452,16 @@ class _Lowering:
         return ir.Jump(_at(node), "continue")
 
     def _Assert(self, node: ast.Assert) -> ir.Node:
-        if isinstance(node.test, ast.Constant) and not node.test.value:  # assert False, "not reached"
+        if (
+            isinstance(node.test, ast.Constant) and not node.test.value
+        ):  # assert False, "not reached"
             return ir.Raise(_at(node), ir.Name(_at(node), "AssertionError"))
         return ir.Assert(_at(node), self.expression(node.test))
 
     def _Import(self, node: ast.Import) -> list[ir.Node]:
         return [
-            ir.Import(_at(node), a.name, a.asname or a.name.partition(".")[0], a.asname is not None) for a in node.names
+            ir.Import(_at(node), a.name, a.asname or a.name.partition(".")[0], a.asname is not None)
+            for a in node.names
         ]
 
     def _ImportFrom(self, node: ast.ImportFrom) -> ir.Node:
@@ -391,7 +474,9 @@ class _Lowering:
     _Pass = _Global = _Nonlocal = _nothing
 
     def _TypeAlias(self, node: Any) -> ir.Node:
-        """`type name = value` (PEP 695); that the value is computed when it is first asked for changes no tape."""
+        """`type name = value` (PEP 695); that the value is computed when it is first asked for
+        changes no tape.
+        """
         return ir.Assign(_at(node), [self.expression(node.name)], self.expression(node.value))
 
     def _Match(self, node: ast.Match) -> list[ir.Node]:

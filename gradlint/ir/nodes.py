@@ -1,7 +1,7 @@
 """The nodes of the IR: Python's statements and expressions, less the spellings that mean the same.
 
-Every node knows its position as (line, column, end line, end column), as `ast` gives it: lines from 1, columns in
-UTF-8 bytes from 0. `Code.span` turns it into a `Span` for those that are reported.
+Every node knows its position as (line, column, end line, end column), as `ast` gives it: lines from
+1, columns in UTF-8 bytes from 0. `Code.span` turns it into a `Span` for those that are reported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ LONGEST = 60  # characters of a quoted expression
 
 
 class Kept(dict["Node", Answer]):
-    """What is worked out about each node from its position when it is first asked for; every path asks again."""
+    """What is worked out about each node from its position when it is first asked for; every path
+    asks again.
+    """
 
     def __init__(self, work_out: Callable[[Position], Answer]) -> None:
         super().__init__()
@@ -66,7 +68,13 @@ class Code:
 
     def _span(self, at: Position) -> Span:
         line, column, end_line, end_column = at
-        return Span(self.path, line, self._character(line, column), end_line, self._character(end_line, end_column))
+        return Span(
+            self.path,
+            line,
+            self._character(line, column),
+            end_line,
+            self._character(end_line, end_column),
+        )
 
     def whole(self, at: Position) -> str:
         """The source text of a node on one line."""
@@ -78,7 +86,9 @@ class Code:
             return first[column:end_column].decode(errors="replace")
         middle = self.lines[line : end_line - 1]
         last = self.lines[end_line - 1].encode()[:end_column].decode(errors="replace")
-        return " ".join(part.strip() for part in [first[column:].decode(errors="replace"), *middle, last])
+        return " ".join(
+            part.strip() for part in [first[column:].decode(errors="replace"), *middle, last]
+        )
 
     def rows(self, at: Position) -> str:
         """The lines that a node stands on."""
@@ -259,7 +269,9 @@ class Assign(Node):
 
 @dataclass(eq=False, slots=True)
 class Unlisted(Node):
-    """Syntax that is not known, by the name of its kind: an expression, a statement or a pattern of a later Python."""
+    """Syntax that is not known, by the name of its kind: an expression, a statement or a pattern of
+    a later Python.
+    """
 
     kind: str
     parts: list[Node]  # the expressions in it
@@ -301,8 +313,12 @@ class If(Node):
     then: list[Node]
     otherwise: list[Node]
     source: ast.If
-    leaves: bool | None = None  # by which answer, without a `not`, the loop or a function that gives nothing is left
-    behind: tuple[ast.stmt, ...] = ()  # its other side, where it is left: `if micro < 16: continue; …`
+    leaves: bool | None = (
+        None  # by which answer, without a `not`, the loop or a function that gives nothing is left
+    )
+    behind: tuple[
+        ast.stmt, ...
+    ] = ()  # its other side, where it is left: `if micro < 16: continue; …`
     is_last: bool = False  # a `raise` follows the chain of which it is the last `if`
 
 
@@ -367,7 +383,9 @@ class Assert(Node):
 
 @dataclass(eq=False, slots=True)
 class Import(Node):
-    """`import a.b as c`: binds `name` to the module `module` (to its first part where there is no `as`)."""
+    """`import a.b as c`: binds `name` to the module `module` (to its first part where there is no
+    `as`).
+    """
 
     module: str
     name: str
@@ -418,7 +436,9 @@ class _Holding(dict[type, tuple[str, ...]]):
 
     def __missing__(self, kind: type) -> tuple[str, ...]:
         slots = [slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ())]
-        self[kind] = tuple(slot for slot in reversed(slots) if slot not in ("at", "cached", "source", "behind"))
+        self[kind] = tuple(
+            slot for slot in reversed(slots) if slot not in ("at", "cached", "source", "behind")
+        )
         return self[kind]
 
 

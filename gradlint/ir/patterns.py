@@ -1,4 +1,6 @@
-"""`match` as the `if`s that it stands for: a pattern is a condition on the subject and binds its names on the way."""
+"""`match` as the `if`s that it stands for: a pattern is a condition on the subject and binds its
+names on the way.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,19 @@ from typing import Any, TypeVar
 
 SUBJECT = "<subject>"  # what the subject is bound to: no name of a program
 _Node = TypeVar("_Node", bound=ast.AST)
-_WHOLE = {"bool", "bytearray", "bytes", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple"}
+_WHOLE = {
+    "bool",
+    "bytearray",
+    "bytes",
+    "dict",
+    "float",
+    "frozenset",
+    "int",
+    "list",
+    "set",
+    "str",
+    "tuple",
+}
 
 
 def as_ifs(node: ast.Match) -> list[ast.stmt]:
@@ -59,7 +73,9 @@ def _value(pattern: ast.MatchValue, subject: ast.expr) -> list[ast.expr]:
 
 
 def _singleton(pattern: ast.MatchSingleton, subject: ast.expr) -> list[ast.expr]:
-    return [_at(pattern, ast.Compare(subject, [ast.Is()], [_at(pattern, ast.Constant(pattern.value))]))]
+    return [
+        _at(pattern, ast.Compare(subject, [ast.Is()], [_at(pattern, ast.Constant(pattern.value))]))
+    ]
 
 
 def _as(pattern: ast.MatchAs, subject: ast.expr) -> list[ast.expr]:
@@ -77,7 +93,9 @@ def _class(pattern: ast.MatchClass, subject: ast.expr) -> list[ast.expr]:
     is_whole = isinstance(pattern.cls, ast.Name) and pattern.cls.id in _WHOLE
     for number, inner in enumerate(pattern.patterns):
         names = _at(pattern, ast.Attribute(pattern.cls, "__match_args__", ast.Load()))
-        part = subject if is_whole else _call(inner, "getattr", subject, _item(inner, names, number))
+        part = (
+            subject if is_whole else _call(inner, "getattr", subject, _item(inner, names, number))
+        )
         tests += _tests(inner, part)
     for name, inner in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
         tests += _tests(inner, _at(inner, ast.Attribute(subject, name, ast.Load())))
@@ -85,11 +103,15 @@ def _class(pattern: ast.MatchClass, subject: ast.expr) -> list[ast.expr]:
 
 
 def _sequence(pattern: ast.MatchSequence, subject: ast.expr) -> list[ast.expr]:
-    star = next((n for n, inner in enumerate(pattern.patterns) if isinstance(inner, ast.MatchStar)), None)
+    star = next(
+        (n for n, inner in enumerate(pattern.patterns) if isinstance(inner, ast.MatchStar)), None
+    )
     count = len(pattern.patterns)
     comparison, least = (ast.Eq(), count) if star is None else (ast.GtE(), count - 1)
     length = _call(pattern, "len", subject)
-    long_enough = _at(pattern, ast.Compare(length, [comparison], [_at(pattern, ast.Constant(least))]))
+    long_enough = _at(
+        pattern, ast.Compare(length, [comparison], [_at(pattern, ast.Constant(least))])
+    )
     tests = [_call(pattern, "isinstance", subject, _classes(pattern, "list", "tuple")), long_enough]
     for number, inner in enumerate(pattern.patterns):
         if isinstance(inner, ast.MatchStar):
@@ -145,7 +167,9 @@ def _call(place: ast.AST, name: str, *args: ast.expr) -> ast.expr:
 
 
 def _classes(place: ast.AST, *names: str) -> ast.expr:
-    return _at(place, ast.Tuple([_at(place, ast.Name(name, ast.Load())) for name in names], ast.Load()))
+    return _at(
+        place, ast.Tuple([_at(place, ast.Name(name, ast.Load())) for name in names], ast.Load())
+    )
 
 
 def _item(place: ast.AST, owner: ast.expr, number: int) -> ast.expr:

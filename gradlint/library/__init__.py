@@ -1,4 +1,6 @@
-"""What gradlint knows of Python, torch and the frameworks around it: data, and small handlers. No analysis."""
+"""What gradlint knows of Python, torch and the frameworks around it: data, and small handlers. No
+analysis.
+"""
 
 import importlib
 import pkgutil

@@ -1,9 +1,11 @@
-"""What is trained in a frozen model that is out of view: adapters, a new head, what code that is given it puts there.
+"""What is trained in a frozen model that is out of view: adapters, a new head, what code that is
+given it puts there.
 
     unet.requires_grad_(False)
     unet.add_adapter(LoraConfig(r=4))
 
-The model is out of view, and so is what is put into it. From there on something in it may be trained.
+The model is out of view, and so is what is put into it. From there on something in it may be
+trained.
 """
 
 from __future__ import annotations
@@ -29,11 +31,21 @@ _TRAINS = re.compile(r"adapter|lora|train|thaw|unfreeze")
 
 @hears("discarded")
 def changed(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
-    """`unet.add_adapter(config)` as a statement: a method out of view, called for what it does to the model."""
-    if isinstance(value, Unknown) and isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute):
+    """`unet.add_adapter(config)` as a statement: a method out of view, called for what it does to
+    the model.
+    """
+    if (
+        isinstance(value, Unknown)
+        and isinstance(node, ir.Call)
+        and isinstance(node.function, ir.Attribute)
+    ):
         called = value.symbol.twin.source if value.symbol.twin is not None else None
         is_told = bool(node.args or node.kwargs) and not _LEAVES_AS_IT_IS.match(node.function.name)
-        if called is not None and called.source is not None and (is_told or _TRAINS.search(node.function.name)):
+        if (
+            called is not None
+            and called.source is not None
+            and (is_told or _TRAINS.search(node.function.name))
+        ):
             thaw(m, called.source)
 
 

@@ -1,18 +1,19 @@
 """Mixed precision: `autocast` in all its names, as context, decorator and by hand; `GradScaler`.
 
-For the rules on mixed precision, each autocast and each scaler that is made, and each use of a name below
-`torch.cuda.amp` or `torch.cpu.amp`, is a fact `amp` on the tape. Its `detail` is the full name that was called, then
-words `key=value`:
+For the rules on mixed precision, each autocast and each scaler that is made, and each use of a name
+below `torch.cuda.amp` or `torch.cpu.amp`, is a fact `amp` on the tape. Its `detail` is the full
+name that was called, then words `key=value`:
 
     torch.cuda.amp.autocast device=cuda enabled=true
     torch.autocast device=unknown enabled=unknown by=device.type
 
-`device` is the type, or `unknown`. `enabled` is `default` (not given), `true`, `false` or `unknown` on this path; `by`
-is the condition behind `enabled` where it was given and is not a constant, with `setting=yes` where an argument of the
-command line decides, and `setting=given` where a parameter does that no caller is seen to pass. `version=asked` stands
-last where the source says that the use hangs on torch's version.
-`scale-read` is the fact that `get_scale()` was called, and `context-not-entered` that an autocast was made as a
-statement, or entered together with another by `and`.
+`device` is the type, or `unknown`. `enabled` is `default` (not given), `true`, `false` or `unknown`
+on this path; `by` is the condition behind `enabled` where it was given and is not a constant, with
+`setting=yes` where an argument of the command line decides, and `setting=given` where a parameter
+does that no caller is seen to pass. `version=asked` stands last where the source says that the use
+hangs on torch's version. `scale-read` is the fact that `get_scale()` was called, and
+`context-not-entered` that an autocast was made as a statement, or entered together with another by
+`and`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ _SCALERS = (
     "torch.cpu.amp.GradScaler",
     "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
 )
-_CUSTOM = tuple(f"torch.{home}.{name}" for home in ("amp", "cuda.amp") for name in ("custom_fwd", "custom_bwd"))
+_CUSTOM = tuple(
+    f"torch.{home}.{name}" for home in ("amp", "cuda.amp") for name in ("custom_fwd", "custom_bwd")
+)
 for _home in ("torch.amp", "torch.cuda.amp", "torch.cpu.amp"):
     for _module in ("autocast_mode", "grad_scaler"):
         alias(f"{_home}.{_module}", _home)
@@ -85,7 +88,9 @@ for _name in _SCALERS[1:]:
 
 @function(*_AUTOCASTS)
 def autocast(m: Machine, call: Call) -> Abstract:
-    """`torch.autocast(device_type, dtype, enabled)`; the forms below `torch.cuda.amp` take no device."""
+    """`torch.autocast(device_type, dtype, enabled)`; the forms below `torch.cuda.amp` take no
+    device.
+    """
     made = Object(call.name, call.frame.span(call.node))
     if call.args and isinstance(call.args[0], Function | Builtin) and len(call.values) == 1:
         return call.args[0]
@@ -94,7 +99,9 @@ def autocast(m: Machine, call: Call) -> Abstract:
 
 
 def of_framework(call: Call) -> Object:
-    """An autocast region that a framework makes for its own device; models that it prepared enter one by themselves."""
+    """An autocast region that a framework makes for its own device; models that it prepared enter
+    one by themselves.
+    """
     return Object(AUTOCAST, call.frame.span(call.node), {"device": tape.FRAMEWORK, "enabled": None})
 
 
@@ -115,9 +122,15 @@ def initialise(m: Machine, instance: Instance, call: Call) -> Abstract:
 def _set_up(m: Machine, state: dict[str, Any], call: Call) -> None:
     own_device = call.name in (AUTOCAST, "torch.amp.autocast")
     given = call.get(2 if own_device else 0, "enabled")
-    state["device"] = type_of(m, call.get(0, "device_type")) if own_device else call.name.split(".")[1]
+    state["device"] = (
+        type_of(m, call.get(0, "device_type")) if own_device else call.name.split(".")[1]
+    )
     state["enabled"] = (
-        True if given is None and not call.open else None if given is None else conditions.truth(m, given)
+        True
+        if given is None and not call.open
+        else None
+        if given is None
+        else conditions.truth(m, given)
     )
     state["dtype"] = call.get(1, "dtype")
     state["told"] = _tell(m, call, state["device"], given)
@@ -128,7 +141,11 @@ def _tell(m: Machine, call: Call, device: str | None, given: Abstract | None) ->
     written = call.partial or call
     known = None if given is None else conditions.truth(m, given)
     enabled = "default" if given is None else {True: "true", False: "false", None: "unknown"}[known]
-    by = f" by={_condition(m, given)}" if given is not None and conditions.is_answer(m, given) else ""
+    by = (
+        f" by={_condition(m, given)}"
+        if given is not None and conditions.is_answer(m, given)
+        else ""
+    )
     detail = f"{call.name} device={device or 'unknown'} enabled={enabled}{by}"
     detail += " version=asked" if _is_by_version(written) else ""
     at, text = written.frame.span(written.node), written.frame.text(written.node)
@@ -137,7 +154,8 @@ def _tell(m: Machine, call: Call, device: str | None, given: Abstract | None) ->
 
 
 def _is_by_version(use: Call) -> bool:
-    """Whether a use stands under an `if` of its function that asks for torch's version, or behind one that returns.
+    """Whether a use stands under an `if` of its function that asks for torch's version, or behind
+    one that returns.
 
     What the path has decided does not tell: the version may have been worked out, and be known.
     """
@@ -145,7 +163,9 @@ def _is_by_version(use: Call) -> bool:
     around = statements(running.node.source) if isinstance(running, Function) else ()
     tests = (each for each in around if isinstance(each, ast.If) and each.lineno < line)
     asking = (each for each in tests if _VERSIONS.search(ast.unparse(each.test)))
-    return any(line <= (each.end_lineno or 0) or isinstance(each.body[-1], _LEAVES) for each in asking)
+    return any(
+        line <= (each.end_lineno or 0) or isinstance(each.body[-1], _LEAVES) for each in asking
+    )
 
 
 def _condition(m: Machine, given: Abstract) -> str:
@@ -164,7 +184,11 @@ def _enter(m: Machine, context: Object | Instance, call: Call) -> None:
     m.autocast.append((device, enabled))
     m.emit(
         tape.Autocast(
-            at=_at(context, call), device=device, enabled=enabled, entered=True, text=call.frame.text(call.node)
+            at=_at(context, call),
+            device=device,
+            enabled=enabled,
+            entered=True,
+            text=call.frame.text(call.node),
         )
     )
 
@@ -175,7 +199,11 @@ def _leave(m: Machine, context: Object | Instance, call: Call) -> None:
     device, enabled = context.state.get("device"), context.state.get("enabled", True)
     m.emit(
         tape.Autocast(
-            at=_at(context, call), device=device, enabled=enabled, entered=False, text=call.frame.text(call.node)
+            at=_at(context, call),
+            device=device,
+            enabled=enabled,
+            entered=False,
+            text=call.frame.text(call.node),
         )
     )
 
@@ -213,12 +241,16 @@ def leave(m: Machine, context: Object | Instance, call: Call) -> Abstract:
 @method(AUTOCAST, "__call__")
 def decorate(m: Machine, context: Object | Instance, call: Call) -> Abstract:
     """`@autocast(…)`: each call of the function runs inside the region."""
-    if not call.args or not isinstance(call.args[0], Function | Builtin | Bound | Class | Object | Instance):
+    if not call.args or not isinstance(
+        call.args[0], Function | Builtin | Bound | Class | Object | Instance
+    ):
         return call.args[0] if call.args else NONE
     wrapped = call.args[0]
 
     def run(machine: Machine, at: Call) -> Abstract:
-        machine.emit(tape.Fact(at=_at(context, at), what="amp", detail=context.state.get("told", "")))
+        machine.emit(
+            tape.Fact(at=_at(context, at), what="amp", detail=context.state.get("told", ""))
+        )
         _enter(machine, context, at)
         try:
             return machine.call(wrapped, at)
@@ -231,9 +263,15 @@ def decorate(m: Machine, context: Object | Instance, call: Call) -> Abstract:
 @function(*_CUSTOM)
 def custom(m: Machine, call: Call) -> Abstract:
     """`@custom_fwd`, with arguments or without: the function that it decorates."""
-    device = "cuda" if call.name.startswith("torch.cuda") else type_of(m, call.kwargs.get("device_type"))
+    device = (
+        "cuda" if call.name.startswith("torch.cuda") else type_of(m, call.kwargs.get("device_type"))
+    )
     _tell(m, call, device, None)
-    return call.args[0] if call.args else Builtin(call.name, lambda _, at: at.args[0] if at.args else NONE)
+    return (
+        call.args[0]
+        if call.args
+        else Builtin(call.name, lambda _, at: at.args[0] if at.args else NONE)
+    )
 
 
 @hears("discarded")
@@ -257,7 +295,11 @@ def scaler(m: Machine, call: Call) -> Abstract:
     own_device = call.name in (SCALER, "torch.GradScaler")
     given = call.get(5 if own_device else 4, "enabled")
     device = (
-        type_of(m, call.get(0, "device") or Const("cuda")) if own_device else "cpu" if ".cpu." in call.name else "cuda"
+        type_of(m, call.get(0, "device") or Const("cuda"))
+        if own_device
+        else "cpu"
+        if ".cpu." in call.name
+        else "cuda"
     )
     enabled = True if given is None and not call.open else None
     if given is not None:
@@ -281,7 +323,9 @@ def initialise_scaler(m: Machine, instance: Instance, call: Call) -> Abstract:
 
 
 def scaler_of(m: Machine, value: Abstract | None, call: Call) -> Object | Instance | None:
-    """The scaler that a value is; something unknown becomes one, of which it is not known whether it is enabled."""
+    """The scaler that a value is; something unknown becomes one, of which it is not known whether
+    it is enabled.
+    """
     if isinstance(value, Object | Instance):
         return value if isinstance(value.state.get("handle"), tape.Scaler) else None
     if not isinstance(value, Unknown):
@@ -289,7 +333,9 @@ def scaler_of(m: Machine, value: Abstract | None, call: Call) -> Object | Instan
     known = m.state.setdefault("unknown-scalers", {})
     if value.symbol not in known:
         at = call.frame.span(call.node)
-        known[value.symbol] = Object(SCALER, at, {"handle": tape.Scaler(value.symbol.text, at, None), "nullable": True})
+        known[value.symbol] = Object(
+            SCALER, at, {"handle": tape.Scaler(value.symbol.text, at, None), "nullable": True}
+        )
     return known[value.symbol]  # type: ignore[no-any-return]
 
 
@@ -305,13 +351,18 @@ def scale(m: Machine, receiver: Object | Instance, call: Call) -> Abstract:
     """`scaler.scale(loss)`: the loss times a factor; a disabled scaler gives what it got."""
     handle = handle_of(m, receiver, call)
     outputs = call.get(0, "outputs") or NONE
-    return outputs if handle is None or handle.enabled is False else _scaled(m, handle, outputs, call)
+    return (
+        outputs if handle is None or handle.enabled is False else _scaled(m, handle, outputs, call)
+    )
 
 
 def _scaled(m: Machine, handle: tape.Scaler, outputs: Abstract, call: Call) -> Abstract:
     if isinstance(outputs, Sequence):
         return Sequence(
-            outputs.kind, [_scaled(m, handle, item, call) for item in outputs.items], outputs.open, outputs.rest
+            outputs.kind,
+            [_scaled(m, handle, item, call) for item in outputs.items],
+            outputs.open,
+            outputs.rest,
         )
     loss = tensors.node_of(m, outputs, call.node, call.frame)
     if loss is None:
@@ -345,7 +396,10 @@ def unscale(m: Machine, receiver: Object | Instance, call: Call) -> Abstract:
         optimizer = optimizers.handle_of(m, call.get(0, "optimizer"), call)
         m.emit(
             tape.Unscale(
-                at=call.frame.span(call.node), scaler=handle, optimizer=optimizer, text=call.frame.text(call.node)
+                at=call.frame.span(call.node),
+                scaler=handle,
+                optimizer=optimizer,
+                text=call.frame.text(call.node),
             )
         )
     return NONE
@@ -356,7 +410,11 @@ def update(m: Machine, receiver: Object | Instance, call: Call) -> Abstract:
     """`scaler.update()`."""
     handle = handle_of(m, receiver, call)
     if handle is not None:
-        m.emit(tape.ScalerUpdate(at=call.frame.span(call.node), scaler=handle, text=call.frame.text(call.node)))
+        m.emit(
+            tape.ScalerUpdate(
+                at=call.frame.span(call.node), scaler=handle, text=call.frame.text(call.node)
+            )
+        )
     return NONE
 
 
@@ -365,14 +423,20 @@ def is_enabled(m: Machine, receiver: Object | Instance, call: Call) -> Abstract:
     """`scaler.is_enabled()`."""
     handle = handle_of(m, receiver, call)
     if handle is None or handle.enabled is None:
-        return Unknown(m.symbol(receiver).derive("is_enabled", call.frame.text(call.node)), data=True, type="bool")
+        return Unknown(
+            m.symbol(receiver).derive("is_enabled", call.frame.text(call.node)),
+            data=True,
+            type="bool",
+        )
     return TRUE if handle.enabled else FALSE
 
 
 @method(SCALER, "get_scale")
 def get_scale(m: Machine, receiver: Object | Instance, call: Call) -> Abstract:
     """`scaler.get_scale()`: by which somebody can unscale by hand."""
-    m.emit(tape.Fact(at=call.frame.span(call.node), what="scale-read", text=call.frame.text(call.node)))
+    m.emit(
+        tape.Fact(at=call.frame.span(call.node), what="scale-read", text=call.frame.text(call.node))
+    )
     return m.unknown(call.frame.text(call.node), data=True, type="number")
 
 
@@ -388,7 +452,9 @@ def settings(m: Machine, receiver: Object | Instance, call: Call) -> Abstract:
     return NONE
 
 
-@method(SCALER, "get_growth_factor", "get_backoff_factor", "get_growth_interval", "_get_scale_async")
+@method(
+    SCALER, "get_growth_factor", "get_backoff_factor", "get_growth_interval", "_get_scale_async"
+)
 def setting(m: Machine, receiver: Object | Instance, call: Call) -> Abstract:
     """How the factor grows."""
     return m.unknown(call.frame.text(call.node), data=True, type="number")

@@ -10,7 +10,17 @@ from gradlint.dataclass import dataclass
 from gradlint.interpret import tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import function, hears, method
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Symbol, Tensor, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Object,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+)
 from gradlint.library import hooks
 from gradlint.library.effects import is_loss_function, layer, lookup
 from gradlint.tape import Cut, Kind, Value
@@ -19,8 +29,12 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 
-def backward(m: Machine, value: Abstract, call: Call, sink: str = "backward", **facts: Any) -> Abstract:
-    """Asks for the gradient of `value`. Where torch would raise for want of one, the program ends here."""
+def backward(
+    m: Machine, value: Abstract, call: Call, sink: str = "backward", **facts: Any
+) -> Abstract:
+    """Asks for the gradient of `value`. Where torch would raise for want of one, the program ends
+    here.
+    """
     fail_as_meant(m, call)
     refuse_in_transform(m, sink, call)
     loss = loss_of(m, value, call)
@@ -40,14 +54,17 @@ def backward(m: Machine, value: Abstract, call: Call, sink: str = "backward", **
 
 
 def fail_as_meant(m: Machine, call: Call) -> None:
-    """Has a backward raise that a test wants to raise: `with pytest.raises(RuntimeError): loss.backward()`."""
+    """Has a backward raise that a test wants to raise:
+    `with pytest.raises(RuntimeError): loss.backward()`.
+    """
     if m.state.get("meant to raise"):
         at = call.frame.span(call.node)
         raise Raised(Object("builtins.RuntimeError", at), at)
 
 
 def refuse_in_transform(m: Machine, what: str, call: Call) -> None:
-    """Ends the program where `backward` or `requires_grad_` runs in a function that `torch.func` transforms.
+    """Ends the program where `backward` or `requires_grad_` runs in a function that `torch.func`
+    transforms.
 
     All transforms refuse them, whichever tensor it is (torch 2.13).
     """
@@ -58,7 +75,9 @@ def refuse_in_transform(m: Machine, what: str, call: Call) -> None:
 
 
 def _may_have_a_graph(m: Machine, loss: Value) -> bool:
-    """Whether the loss hangs on the gradient of a backward that is not in view: that can have made a graph for it."""
+    """Whether the loss hangs on the gradient of a backward that is not in view: that can have made
+    a graph for it.
+    """
     if loss.requires_grad or last_backward(m) is not None:
         return False
     return any("gradient" in value.flags and not value.inputs for value in tape.ancestors(loss))
@@ -71,7 +90,9 @@ def last_backward(m: Machine) -> tape.Backward | None:
 
 
 def _raise_as_torch_does(m: Machine, event: tape.Backward) -> None:
-    """Ends the program where this backward has no graph, a freed one, or a saved tensor that was overwritten."""
+    """Ends the program where this backward has no graph, a freed one, or a saved tensor that was
+    overwritten.
+    """
     loss = event.value
     freed: set[int] = m.state.setdefault("freed", set())
     visited = [value for value in _run_through(event) if value.records and value.saves]
@@ -90,7 +111,9 @@ def _raise_as_torch_does(m: Machine, event: tape.Backward) -> None:
 
 
 def _run_through(event: tape.Backward) -> list[Value]:
-    """The graph of a loss; of `autograd.grad(loss, inputs)` what lies above these: torch frees nothing else."""
+    """The graph of a loss; of `autograd.grad(loss, inputs)` what lies above these: torch frees
+    nothing else.
+    """
     graph = list(tape.graph(event.value))
     inputs = {id(value) for value in event.inputs or ()}
     wanted = [id(value) for value in graph if id(value) in inputs]
@@ -103,7 +126,16 @@ def loss_of(m: Machine, value: Abstract, call: Call) -> Value | None:
         if not isinstance(value.value, int | float) or isinstance(value.value, bool):
             return None
         at = value.at or call.frame.span(call.node)
-        number = Value("number", Kind.CONSTANT, (), at, m.where, cut=Cut.CONSTANT, in_torch=False, number=value.value)
+        number = Value(
+            "number",
+            Kind.CONSTANT,
+            (),
+            at,
+            m.where,
+            cut=Cut.CONSTANT,
+            in_torch=False,
+            number=value.value,
+        )
         number.text = repr(value.value)
         return number
     return tensors.node_of(m, value, call.node, call.frame)
@@ -123,7 +155,9 @@ def _guarded(m: Machine, loss: Value) -> bool:
 
 @dataclass(slots=True)
 class _Gradients:
-    """The parameters that have a gradient, and those that were cleared and have none, as far as the tape was read."""
+    """The parameters that have a gradient, and those that were cleared and have none, as far as the
+    tape was read.
+    """
 
     present: set[tape.Parameter] = field(default_factory=set)
     absent: set[tape.Parameter] = field(default_factory=set)
@@ -133,19 +167,32 @@ class _Gradients:
 def has_gradient(m: Machine, value: Value) -> bool:
     """Whether a parameter has a gradient now, which an optimizer asks before it writes it.
 
-    What came into the entry from outside, or was there before it, is taken to have one until it is cleared.
+    What came into the entry from outside, or was there before it, is taken to have one until it is
+    cleared.
     """
     known = m.state.setdefault("gradients", _Gradients())
     for event in m.tape.events[known.read :]:
         if isinstance(event, tape.Backward) and event.sink != "autograd.grad":
-            _fill(known, {leaf.parameter for leaf in tape.leaves(event.value) if leaf.parameter is not None})
+            _fill(
+                known,
+                {leaf.parameter for leaf in tape.leaves(event.value) if leaf.parameter is not None},
+            )
         elif isinstance(event, tape.ZeroGrad) and event.to_none:
-            _empty(known, {cleared.parameter for cleared in event.parameters if cleared.parameter is not None})
+            _empty(
+                known,
+                {
+                    cleared.parameter
+                    for cleared in event.parameters
+                    if cleared.parameter is not None
+                },
+            )
     known.read = len(m.tape.events)
     parameter = value.parameter
     if parameter is None or parameter in known.present:
         return True
-    return (value.assumed or parameter in m.state.get("older", ())) and parameter not in known.absent
+    return (
+        value.assumed or parameter in m.state.get("older", ())
+    ) and parameter not in known.absent
 
 
 def gains_gradient(m: Machine, value: Value) -> None:
@@ -216,7 +263,9 @@ def autograd_backward(m: Machine, call: Call) -> Abstract:
 
 def _joined(m: Machine, losses: list[Value], call: Call) -> Value:
     """Several losses that one backward starts from, as one value."""
-    joined = tensors.value(m, "torch.autograd.backward", Kind.OPERATION, losses, call.node, call.frame)
+    joined = tensors.value(
+        m, "torch.autograd.backward", Kind.OPERATION, losses, call.node, call.frame
+    )
     joined.requires_grad, joined.assumed = True, all(loss.assumed for loss in losses)
     joined.text = call.frame.text(call.node)
     return joined
@@ -229,32 +278,55 @@ def grad(m: Machine, call: Call) -> Abstract:
     outputs, wanted = call.get(0, "outputs"), call.get(1, "inputs")
     options: dict[str, Any] = _options(call, 3)
     asked = call.get(4, "create_graph")
-    if call.open or (asked is not None and not isinstance(asked, Const)):  # then there can be a graph, and it is kept
+    if call.open or (
+        asked is not None and not isinstance(asked, Const)
+    ):  # then there can be a graph, and it is kept
         options = {"retain_graph": True, "create_graph": True}
     inputs = tensors.sources(m, [wanted], call.node, call.frame) if wanted is not None else []
-    values = outputs.items if isinstance(outputs, Sequence) else [outputs] if outputs is not None else []
+    values = (
+        outputs.items if isinstance(outputs, Sequence) else [outputs] if outputs is not None else []
+    )
     made = [loss for value in values if (loss := loss_of(m, value, call)) is not None]
-    sinks = [_joined(m, made, call)] if len(made) > 1 and all(loss.requires_grad for loss in made) else made
+    sinks = (
+        [_joined(m, made, call)]
+        if len(made) > 1 and all(loss.requires_grad for loss in made)
+        else made
+    )
     for loss in sinks:
         if _may_have_a_graph(m, loss):
             continue
         event = tape.Backward(
-            at=call.frame.span(call.node), text=call.frame.text(call.node), value=loss, sink="autograd.grad",
+            at=call.frame.span(call.node), text=call.frame.text(call.node), value=loss,
+            sink="autograd.grad",
             inputs=tuple(inputs), scaler=m.state.get("scaled", {}).get(id(loss)), **options,
         )  # fmt: skip
         m.emit(event)
         _raise_as_torch_does(m, event)
-    if made and not call.open and call.get(6, "allow_unused") is None and call.get(8, "materialize_grads") is None:
+    if (
+        made
+        and not call.open
+        and call.get(6, "allow_unused") is None
+        and call.get(8, "materialize_grads") is None
+    ):
         _refuse_unmet(m, inputs, made, call)
-    used = [value for loss in made for value in _used(loss, inputs)] if options["create_graph"] else []
-    gradients = _gradients(m, wanted, used or [*made, *_met(inputs, made)], call, create=options["create_graph"])
-    if call.constant(6, "allow_unused") is True and call.get(8, "materialize_grads") is None and not call.open:
+    used = (
+        [value for loss in made for value in _used(loss, inputs)] if options["create_graph"] else []
+    )
+    gradients = _gradients(
+        m, wanted, used or [*made, *_met(inputs, made)], call, create=options["create_graph"]
+    )
+    if (
+        call.constant(6, "allow_unused") is True
+        and call.get(8, "materialize_grads") is None
+        and not call.open
+    ):
         _leave_out(gradients, wanted, made)
     return gradients
 
 
 def _refuse_unmet(m: Machine, inputs: list[Value], losses: list[Value], call: Call) -> None:
-    """Ends the program where an input stands nowhere in the graphs: "to not have been used in the graph" (torch 2.13).
+    """Ends the program where an input stands nowhere in the graphs: "to not have been used in the
+    graph" (torch 2.13).
 
     What code out of view has computed with nobody knows.
     """
@@ -270,19 +342,30 @@ def _refuse_unmet(m: Machine, inputs: list[Value], losses: list[Value], call: Ca
 
 def _is_in_view(value: Value) -> bool:
     """Whether it is known what an operation computes with."""
-    is_derived = value.op == "torch.autograd.grad"  # from what of a graph it is computed is not known for certain
-    return value.is_leaf or (not is_derived and (lookup(value.op) is not None or layer(value.op) is not None))
+    is_derived = (
+        value.op == "torch.autograd.grad"
+    )  # from what of a graph it is computed is not known for certain
+    return value.is_leaf or (
+        not is_derived and (lookup(value.op) is not None or layer(value.op) is not None)
+    )
 
 
 def _stands_in(value: Value, graph: list[Value]) -> bool:
-    """Whether a tensor is one of a graph, or can be: the same parameter, or what an operation may return unchanged."""
+    """Whether a tensor is one of a graph, or can be: the same parameter, or what an operation may
+    return unchanged.
+    """
     if value.is_leaf:
         own = (value.parameter, value.storage)
         return any(value is each or (each.is_leaf and _are_same(own, each)) for each in graph)
     known = {id(each) for each in graph}
     while id(value) not in known:
         effect = lookup(value.op)
-        can_be_its_input = effect is None or effect.itself or effect.in_place or effect.view in ("maybe", "ordered")
+        can_be_its_input = (
+            effect is None
+            or effect.itself
+            or effect.in_place
+            or effect.view in ("maybe", "ordered")
+        )
         if not can_be_its_input or not value.inputs:
             return False
         value = value.inputs[0]
@@ -296,15 +379,23 @@ def _are_same(own: tuple[object, object], other: Value) -> bool:
 
 
 def _met(inputs: list[Value], losses: list[Value]) -> list[Value]:
-    """The inputs, but for what may be the parameters of something out of view, and is met nowhere in the losses."""
+    """The inputs, but for what may be the parameters of something out of view, and is met nowhere
+    in the losses.
+    """
     met = {id(value) for loss in losses for value in tape.graph(loss)}
-    return [value for value in inputs if id(value) in met or not (value.assumed and value.kind is Kind.PARAMETER)]
+    return [
+        value
+        for value in inputs
+        if id(value) in met or not (value.assumed and value.kind is Kind.PARAMETER)
+    ]
 
 
 def _used(loss: Value, inputs: list[Value]) -> list[Value]:
-    """What gradients with a graph of their own are computed from: what was saved on the way, not the way itself.
+    """What gradients with a graph of their own are computed from: what was saved on the way, not
+    the way itself.
 
-    What an operation out of view saved nobody knows, and a cross entropy saves what lies inside of it: they count.
+    What an operation out of view saved nobody knows, and a cross entropy saves what lies inside of
+    it: they count.
     """
     graph, asked = list(tape.graph(loss)), {id(value) for value in inputs}
     way = tape.above(graph, {id(value) for value in graph if id(value) in asked}) or graph
@@ -321,24 +412,34 @@ def _used(loss: Value, inputs: list[Value]) -> list[Value]:
 
 
 def _leave_out(gradients: Sequence, wanted: Abstract | None, losses: list[Value]) -> None:
-    """Puts None where nothing known of the losses was computed from an input (`allow_unused=True`)."""
+    """Puts None where nothing known of the losses was computed from an input
+    (`allow_unused=True`).
+    """
     values = [value for loss in losses for value in tape.graph(loss)]
     if not losses or any(value.assumed for value in values):
         return
     reached = {id(value.storage) for value in values}
     for position, asked in enumerate(wanted.items if isinstance(wanted, Sequence) else [wanted]):
-        if isinstance(asked, Tensor) and asked.node.storage is not None and id(asked.node.storage) not in reached:
+        if (
+            isinstance(asked, Tensor)
+            and asked.node.storage is not None
+            and id(asked.node.storage) not in reached
+        ):
             gradients.items[position] = NONE
 
 
-def _gradients(m: Machine, wanted: Abstract | None, sources: list[Value], call: Call, *, create: bool) -> Sequence:
+def _gradients(
+    m: Machine, wanted: Abstract | None, sources: list[Value], call: Call, *, create: bool
+) -> Sequence:
     count = len(wanted.items) if isinstance(wanted, Sequence) else 1
     is_open = (isinstance(wanted, Sequence) and wanted.open) or isinstance(wanted, Unknown)
     parts: list[Abstract] = []
     for position in range(max(count, 1)):
         if create or any(source.requires_grad and not source.assumed for source in sources):
             cut = None if create else Cut.DETACH
-            made = tensors.operation(m, "torch.autograd.grad", sources, call.node, call.frame, cut=cut)
+            made = tensors.operation(
+                m, "torch.autograd.grad", sources, call.node, call.frame, cut=cut
+            )
             made.storage = tape.Storage()
             part = Tensor(made)
         else:

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING
 
 from gradlint import memo
 from gradlint.interpret.registry import hears
-from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Class, Function, Instance, Object, Symbol, Unknown
+from gradlint.interpret.values import (
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Class,
+    Function,
+    Instance,
+    Object,
+    Symbol,
+    Unknown,
+)
 from gradlint.ir import nodes as ir
 from gradlint.library.handed import is_callback, within
 from gradlint.library.holdings import escapes
@@ -37,7 +48,9 @@ def put_away(m: Machine, symbol: Symbol, call: Call) -> None:
 @hears("unknown call")
 @hears("data call")
 def handed(m: Machine, symbol: Symbol, call: Call) -> None:
-    """What a callback steps or clears, or is handed on together with, code out of view can step and clear."""
+    """What a callback steps or clears, or is handed on together with, code out of view can step and
+    clear.
+    """
     values = call.values
     for value in values:
         if is_callback(value):
@@ -80,7 +93,9 @@ def moved(callback: Abstract, depth: int = 0) -> Iterator[Abstract]:
 
 
 def _moves(callback: Abstract, depth: int = 0) -> bool:
-    """Whether a callback, a function that it wraps, or another method of its object, calls `step` or `zero_grad`."""
+    """Whether a callback, a function that it wraps, or another method of its object, calls `step`
+    or `zero_grad`.
+    """
     match callback:
         case Builtin():
             return bool(effects.EVENTS.get(callback.name.rpartition(".")[2], May(0)) & _MOVES)
@@ -91,10 +106,16 @@ def _moves(callback: Abstract, depth: int = 0) -> bool:
         case Object():
             return _moves(callback.state["func"], depth)
         case Bound(function=Function() as function, receiver=Instance() as receiver):
-            read = (name for found in effects.of([function.node.source]) for name in sorted(found.attributes))
+            read = (
+                name
+                for found in effects.of([function.node.source])
+                for name in sorted(found.attributes)
+            )
             others = (_member(receiver, name) for name in read if depth < MAX_DEPTH)
             return _moves(function, depth) or any(
-                _moves(Bound(other, receiver), depth + 1) for other in others if other not in (None, function)
+                _moves(Bound(other, receiver), depth + 1)
+                for other in others
+                if other not in (None, function)
             )
     return False
 

@@ -1,4 +1,6 @@
-"""What chance decides: the numbers that calls draw, by the symbols that questions about them are asked of."""
+"""What chance decides: the numbers that calls draw, by the symbols that questions about them are
+asked of.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,27 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 _MODULES = ("random.", "secrets.", "numpy.random.")
-_SAMPLED = ("bernoulli", "multinomial", "normal", "poisson", "rrelu", "gumbel_softmax", "fractional_max_pool2d")
+_SAMPLED = (
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "poisson",
+    "rrelu",
+    "gumbel_softmax",
+    "fractional_max_pool2d",
+)
 
 
 @hears("library call")
 def drawn(m: Machine, call: Call, made: Abstract) -> None:
-    """`random.random()`, `np.random.uniform()`, `torch.rand(1)`; what `random.choice(x)` picks was there before.
+    """`random.random()`, `np.random.uniform()`, `torch.rand(1)`; what `random.choice(x)` picks was
+    there before.
 
     What the constructor of the entry's object draws is the same whenever its method is called.
     """
-    is_number = isinstance(made, Tensor) or (isinstance(made, Unknown) and made.type in ("number", "array"))
+    is_number = isinstance(made, Tensor) or (
+        isinstance(made, Unknown) and made.type in ("number", "array")
+    )
     if is_number and not m.oracle.prepares and _draws(call.name):
         m.state.setdefault("drawn", set()).add(m.symbol(made))
 

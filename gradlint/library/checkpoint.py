@@ -8,13 +8,30 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.registry import function
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Mapping, Object, Sequence, Tensor, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+    Unknown,
+)
 from gradlint.tape import Cut, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-_OWN = ("use_reentrant", "context_fn", "determinism_check", "debug", "preserve_rng_state", "early_stop")
+_OWN = (
+    "use_reentrant",
+    "context_fn",
+    "determinism_check",
+    "debug",
+    "preserve_rng_state",
+    "early_stop",
+)
 
 
 @function("torch.utils.checkpoint.checkpoint")
@@ -26,19 +43,26 @@ def checkpoint(m: Machine, call: Call) -> Abstract:
     kwargs = {name: value for name, value in call.kwargs.items() if name not in (*_OWN, "function")}
     args = call.args[1:]
     return checkpointed(
-        m, lambda: m.call(called, Call(call.name, args, kwargs, call.node, call.frame, call.open)), args, call
+        m,
+        lambda: m.call(called, Call(call.name, args, kwargs, call.node, call.frame, call.open)),
+        args,
+        call,
     )
 
 
 def is_reentrant(m: Machine, call: Call) -> bool:
-    """Whether the reentrant variant is asked for: the default where nothing is given (torch 2.13)."""
+    """Whether the reentrant variant is asked for: the default where nothing is given (torch
+    2.13).
+    """
     given = call.kwargs.get("use_reentrant")
     if given is None:
         return not call.open
     return (isinstance(given, Const) and given.value is None) or conditions.truth(m, given) is True
 
 
-def checkpointed(m: Machine, run: Callable[[], Abstract], args: list[Abstract], call: Call) -> Abstract:
+def checkpointed(
+    m: Machine, run: Callable[[], Abstract], args: list[Abstract], call: Call
+) -> Abstract:
     """What `run` gives under activation checkpointing with these arguments."""
     reentrant = is_reentrant(m, call)
     before, m.checkpoint = m.checkpoint, "reentrant" if reentrant else "non-reentrant"
@@ -50,21 +74,31 @@ def checkpointed(m: Machine, run: Callable[[], Abstract], args: list[Abstract], 
 
 
 def _given_back(m: Machine, result: Abstract, args: list[Abstract], call: Call) -> Abstract:
-    """The reentrant variant looks at the tensors among its arguments alone: none requires grad, no result does."""
-    given = [node for arg in args if (node := tensors.node_of(m, arg, call.node, call.frame)) is not None]
-    cut = None if any(node.requires_grad for node in given) or not m.grad.enabled else Cut.CHECKPOINT
+    """The reentrant variant looks at the tensors among its arguments alone: none requires grad, no
+    result does.
+    """
+    given = [
+        node for arg in args if (node := tensors.node_of(m, arg, call.node, call.frame)) is not None
+    ]
+    cut = (
+        None if any(node.requires_grad for node in given) or not m.grad.enabled else Cut.CHECKPOINT
+    )
     return over_tensors(m, result, call, lambda node: _wrapped(m, node, given, cut, call))
 
 
 def _wrapped(m: Machine, node: Value, given: list[Value], cut: Cut | None, call: Call) -> Value:
     if not node.requires_grad:
         return node
-    made = tensors.operation(m, "torch.utils.checkpoint.checkpoint", [*given, node], call.node, call.frame, cut=cut)
+    made = tensors.operation(
+        m, "torch.utils.checkpoint.checkpoint", [*given, node], call.node, call.frame, cut=cut
+    )
     made.storage, made.dtype, made.checkpointed = tape.Storage(), node.dtype, "reentrant"
     return made
 
 
-def over_tensors(m: Machine, value: Abstract, call: Call, change: Callable[[Value], Value]) -> Abstract:
+def over_tensors(
+    m: Machine, value: Abstract, call: Call, change: Callable[[Value], Value]
+) -> Abstract:
     """`value` with `change` done to each tensor in it."""
     match value:
         case Sequence():
@@ -89,7 +123,11 @@ def checkpoint_sequential(m: Machine, call: Call) -> Abstract:
     parts = m.items(functions, call)
     segments = call.constant(1, "segments")
     size = len(parts) // segments if isinstance(segments, int) and segments > 0 else 1
-    cut = list(range(0, size * ((segments if isinstance(segments, int) else 2) - 1), size)) if size else []
+    cut = (
+        list(range(0, size * ((segments if isinstance(segments, int) else 2) - 1), size))
+        if size
+        else []
+    )
     for start in cut:
         value = _segment(m, parts[start : start + size], value, call)
     return _run(m, parts[cut[-1] + size if cut else 0 :], value, call)

@@ -28,12 +28,18 @@ _CLIPS = tuple(
 def clip_grad(m: Machine, call: Call) -> Abstract:
     """`clip_grad_norm_(parameters, max_norm)`: gives the norm that there was."""
     misfits.refuse(m, call.get(0, "parameters"), call, "parameters", groups=False)
-    return clip(m, call.get(0, "parameters"), call, measures=call.constant(1, "max_norm") == math.inf)
+    return clip(
+        m, call.get(0, "parameters"), call, measures=call.constant(1, "max_norm") == math.inf
+    )
 
 
 def clip(m: Machine, given: Abstract | None, call: Call, *, measures: bool = False) -> Abstract:
-    """Clips the gradients of `given`: parameters, or a module that has them. Without a bound, it measures."""
-    exhausted = isinstance(given, Sequence) and given.kind == "generator" and given.consumed is not None
+    """Clips the gradients of `given`: parameters, or a module that has them. Without a bound, it
+    measures.
+    """
+    exhausted = (
+        isinstance(given, Sequence) and given.kind == "generator" and given.consumed is not None
+    )
     values = tuple(parameters(m, given, call)) if given is not None else ()
     m.emit(
         tape.Clip(
@@ -52,18 +58,29 @@ def parameters(m: Machine, given: Abstract, call: Call, depth: int = 0) -> list[
     if isinstance(given, Tensor):
         return [given.node]
     if isinstance(given, Unknown):
-        return [] if given.type in ("number", "str", "bool") else [unknown_parameters(m, given, call).node]
+        return (
+            []
+            if given.type in ("number", "str", "bool")
+            else [unknown_parameters(m, given, call).node]
+        )
     if is_module(given):
-        given = m.call(m.attribute(given, "parameters", call), Call("parameters", [], {}, call.node, call.frame))
+        given = m.call(
+            m.attribute(given, "parameters", call),
+            Call("parameters", [], {}, call.node, call.frame),
+        )
     if isinstance(given, Const) or depth > MAX_DEPTH:
         return []
     if isinstance(given, Mapping):
-        return [value for item in given.items.values() for value in parameters(m, item, call, depth + 1)]
+        return [
+            value for item in given.items.values() for value in parameters(m, item, call, depth + 1)
+        ]
     found = []
     for item in m.items(given, call):
         held = (
             item.items[1]
-            if isinstance(item, Sequence) and len(item.items) == 2 and isinstance(item.items[0], Const)
+            if isinstance(item, Sequence)
+            and len(item.items) == 2
+            and isinstance(item.items[0], Const)
             else item
         )
         found += parameters(m, held, call, depth + 1)
@@ -72,5 +89,7 @@ def parameters(m: Machine, given: Abstract, call: Call, depth: int = 0) -> list[
 
 @function("torch.nn.utils.get_total_norm")
 def get_total_norm(m: Machine, call: Call) -> Abstract:
-    """`get_total_norm(gradients)`: a number; that gradients were read stands on the tape already."""
+    """`get_total_norm(gradients)`: a number; that gradients were read stands on the tape
+    already.
+    """
     return tensors.batch(m, call.name, call.node, call.frame)

@@ -1,8 +1,9 @@
 """`torch.distributed`: what ranks exchange.
 
-What another rank sent carries no gradient: the outputs of `all_gather` are cut. An in-place reduction leaves the graph
-as it is, so that its gradient is not reduced: the fact `collective`; `detail` is the function, `value` the tensor.
-Where gradients, or parameters, are exchanged by hand: the facts `gradients-reduced` and `parameters-reduced`.
+What another rank sent carries no gradient: the outputs of `all_gather` are cut. An in-place
+reduction leaves the graph as it is, so that its gradient is not reduced: the fact `collective`;
+`detail` is the function, `value` the tensor. Where gradients, or parameters, are exchanged by hand:
+the facts `gradients-reduced` and `parameters-reduced`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ _GATHERS = {
     "scatter": ((0, "tensor"), (1, "scatter_list")),
     "recv": ((0, "tensor"), (9, "")),
 }
-_REDUCES = tuple(f"{_PREFIX}{name}" for name in ("all_reduce", "broadcast", "reduce", "all_reduce_coalesced"))
+_REDUCES = tuple(
+    f"{_PREFIX}{name}" for name in ("all_reduce", "broadcast", "reduce", "all_reduce_coalesced")
+)
 _NUMBERS = frozenset(["get_rank", "get_world_size", "get_node_local_rank"])
 _QUESTIONS = frozenset(
     [
@@ -86,12 +89,22 @@ def reduce(m: Machine, call: Call) -> Abstract:
     name, at = call.name.rpartition(".")[2], call.frame.span(call.node)
     for node in [] if _exchanged(m, nodes, call) else nodes:
         if node.requires_grad and m.grad.enabled:
-            m.emit(tape.Fact(at=at, what="collective", value=node, detail=name, text=call.frame.text(call.node)))
+            m.emit(
+                tape.Fact(
+                    at=at,
+                    what="collective",
+                    value=node,
+                    detail=name,
+                    text=call.frame.text(call.node),
+                )
+            )
     return m.unknown(call.frame.text(call.node), data=True, type="object")
 
 
 def _exchanged(m: Machine, sent: Iterable[Value], call: Call) -> bool:
-    """Whether gradients are sent, or parameters: what a program does that keeps its ranks alike by itself."""
+    """Whether gradients are sent, or parameters: what a program does that keeps its ranks alike by
+    itself.
+    """
     found = False
     for node in (node for node in sent if not node.requires_grad or node.assumed):
         parameter = _parameter(node)
@@ -99,51 +112,82 @@ def _exchanged(m: Machine, sent: Iterable[Value], call: Call) -> bool:
         if is_gradient or parameter is not None:
             found = True
             what = "gradients-reduced" if is_gradient else "parameters-reduced"
-            m.emit(tape.Fact(at=call.frame.span(call.node), what=what, value=node if is_gradient else parameter))
+            m.emit(
+                tape.Fact(
+                    at=call.frame.span(call.node),
+                    what=what,
+                    value=node if is_gradient else parameter,
+                )
+            )
     return found
 
 
 def _parameter(node: Value) -> Value | None:
     """The parameter whose memory it is: `p.data`."""
     around = (node, *node.inputs)
-    return next((each for each in around if each.parameter is not None and each.storage is node.storage), None)
+    return next(
+        (each for each in around if each.parameter is not None and each.storage is node.storage),
+        None,
+    )
 
 
-@function("torch._utils._flatten_dense_tensors", "torch.nn.parallel.distributed._flatten_dense_tensors")
+@function(
+    "torch._utils._flatten_dense_tensors", "torch.nn.parallel.distributed._flatten_dense_tensors"
+)
 def flatten(m: Machine, call: Call) -> Abstract:
     """Gradients as one long tensor, to be sent at once."""
     given = call.get(0, "tensors")
-    return tensors.apply(m, call.name, [given] if given is not None else [], call.node, call.frame, lookup("cat"))
+    return tensors.apply(
+        m, call.name, [given] if given is not None else [], call.node, call.frame, lookup("cat")
+    )
 
 
 @fallback
 def other(m: Machine, call: Call) -> Abstract | None:
-    """Collectives that autograd knows (`torch.distributed.nn`), questions, and the rest, which does nothing here."""
+    """Collectives that autograd knows (`torch.distributed.nn`), questions, and the rest, which does
+    nothing here.
+    """
     if not call.name.startswith(_PREFIX):
         return None
     name = call.name.rpartition(".")[2]
     if name[:1].isupper():
         return None
-    if "autograd" in name or call.name.startswith((f"{_PREFIX}nn.", f"{_PREFIX}_functional_collectives.")):
+    if "autograd" in name or call.name.startswith(
+        (f"{_PREFIX}nn.", f"{_PREFIX}_functional_collectives.")
+    ):
         return _differentiable(m, name, call)
     if name in _NUMBERS or name in _QUESTIONS:
         symbol = m.session.library_symbol(call.name)
         return Unknown(symbol, data=True, type="number" if name in _NUMBERS else "bool")
     if call.name != _PREFIX + name:  # torch.distributed.rpc, tensor, pipelining: not known here
         return None
-    if name in ("broadcast_object_list", "all_gather_object", "gather_object", "scatter_object_list"):
+    if name in (
+        "broadcast_object_list",
+        "all_gather_object",
+        "gather_object",
+        "scatter_object_list",
+    ):
         _unknown_items(m, call.get(0, "object_list"))
     return m.unknown(call.frame.text(call.node), data=True, type="object")
 
 
-_FILLING = ("reduce_scatter", "all_to_all", "all_to_all_single")  # they are given what they fill, then what they send
+_FILLING = (
+    "reduce_scatter",
+    "all_to_all",
+    "all_to_all_single",
+)  # they are given what they fill, then what they send
 _NO_TENSORS = ("group", "op", "src", "dst", "async_op", "input_split_sizes", "output_split_sizes")
 
 
 def _differentiable(m: Machine, name: str, call: Call) -> Abstract:
-    """`torch.distributed.nn.all_gather(x)`: a tuple of tensors with their graphs, where that of `x` requires grad."""
+    """`torch.distributed.nn.all_gather(x)`: a tuple of tensors with their graphs, where that of `x`
+    requires grad.
+    """
     many = 2 if name in _FILLING else 1
-    given = [*call.args[:many], *(value for key, value in call.kwargs.items() if key not in _NO_TENSORS)]
+    given = [
+        *call.args[:many],
+        *(value for key, value in call.kwargs.items() if key not in _NO_TENSORS),
+    ]
     inputs: list[Value] = tensors.sources(m, given, call.node, call.frame)
     made = Tensor(tensors.operation(m, call.name, inputs, call.node, call.frame))
     made.node.storage = tape.Storage()

@@ -1,4 +1,6 @@
-"""Numbers that torch names: they carry no gradient, whatever is made of them; and what holds of all that trains."""
+"""Numbers that torch names: they carry no gradient, whatever is made of them; and what holds of all
+that trains.
+"""
 
 from __future__ import annotations
 

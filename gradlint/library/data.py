@@ -1,7 +1,9 @@
-"""`torch.utils.data`: batches are data; what the program's own dataset gives is not followed into them.
+"""`torch.utils.data`: batches are data; what the program's own dataset gives is not followed into
+them.
 
-How many batches a loader has is known where the length of its dataset, the batch size and `drop_last` are: a training
-loop over it then has as many rounds, or as many as leave the same remainder.
+How many batches a loader has is known where the length of its dataset, the batch size and
+`drop_last` are: a training loop over it then has as many rounds, or as many as leave the same
+remainder.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def make(m: Machine, call: Call) -> Abstract | None:
         return _split(m, call)
     if not call.name.startswith("torch.utils.data."):
         return None
-    made = Object(call.name, call.frame.span(call.node), {"dataset": call.get(0, "dataset"), "made by": call})
+    made = Object(
+        call.name, call.frame.span(call.node), {"dataset": call.get(0, "dataset"), "made by": call}
+    )
     return made if call.name.rpartition(".")[2][:1].isupper() else m.unknown(call.name, data=True)
 
 
@@ -75,10 +79,18 @@ def batches(m: Machine, loader: Object | Instance, visit: Visit, call: Call) -> 
 
 
 def _sample(m: Machine, loader: Object | Instance, turn: int, call: Call) -> Abstract | None:
-    """What a loader that puts nothing together (`batch_size=None`) hands over: a sample as the dataset gives it."""
+    """What a loader that puts nothing together (`batch_size=None`) hands over: a sample as the
+    dataset gives it.
+    """
     made: Call | None = loader.state.get("made by")
-    size, dataset = (made.get(1, "batch_size"), made.get(0, "dataset")) if made is not None else (None, None)
-    if made is None or not (isinstance(size, Const) and size.value is None) or not isinstance(dataset, Instance):
+    size, dataset = (
+        (made.get(1, "batch_size"), made.get(0, "dataset")) if made is not None else (None, None)
+    )
+    if (
+        made is None
+        or not (isinstance(size, Const) and size.value is None)
+        or not isinstance(dataset, Instance)
+    ):
         return None
     own = m.session.member_of(dataset.cls, "__getitem__")
     if own is None or made.open or {"collate_fn", "batch_sampler"} & made.kwargs.keys():
@@ -122,7 +134,11 @@ def number_of_samples(m: Machine, dataset: Abstract | None, call: Call) -> int |
             return _whole(m, dataset.state.get("length"))
         case Object() if dataset.cls in _SAMPLERS:
             drawn = dataset.state["made by"].kwargs.get("num_samples")
-            return number_of_samples(m, dataset.state["dataset"], call) if drawn is None else _whole(m, drawn)
+            return (
+                number_of_samples(m, dataset.state["dataset"], call)
+                if drawn is None
+                else _whole(m, drawn)
+            )
         case Instance():
             own = m.session.member_of(dataset.cls, "__len__")
             return _whole(m, m.invoke(own, [dataset], call)) if own is not None else None

@@ -1,14 +1,16 @@
 """Devices: which of them a path of the program chooses, and what it puts on them.
 
-Each `torch.device` that is made is a fact `device`; its `detail` is the type. A device made of something unknown has
-the type `unknown`; asking for its type is asking what it was made of, so that `args.device == "cuda"` and
-`torch.device(args.device).type == "cuda"` are one question.
+Each `torch.device` that is made is a fact `device`; its `detail` is the type. A device made of
+something unknown has the type `unknown`; asking for its type is asking what it was made of, so that
+`args.device == "cuda"` and `torch.device(args.device).type == "cuda"` are one question.
 
-Each place that puts something on a device (`.to(device)`, `.cuda()`, `device=`) is a fact `placed`, written when the
-path has been run and all that was decided on it is known. Its `detail` has the types that the device can have there:
-`cpu`, or `cpu cuda mps` for a command-line argument, or `unknown`.
+Each place that puts something on a device (`.to(device)`, `.cuda()`, `device=`) is a fact `placed`,
+written when the path has been run and all that was decided on it is known. Its `detail` has the
+types that the device can have there: `cpu`, or `cpu cuda mps` for a command-line argument, or
+`unknown`.
 
-A place at which the device itself stands, `.cuda()` or `.to("cuda")`, and no variable, is a fact `named`, too.
+A place at which the device itself stands, `.cuda()` or `.to("cuda")`, and no variable, is a fact
+`named`, too.
 
 Each call of what raises without CUDA, such as `torch.cuda.synchronize()`, is a fact `needs-cuda`.
 """
@@ -21,7 +23,17 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret.registry import attribute, fallback, function, guesses, hears, method
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Symbol, Test, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Object,
+    Sequence,
+    Symbol,
+    Test,
+    Unknown,
+)
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -34,7 +46,8 @@ _ACCELERATORS = ("cuda", "mps", "xpu")
 NEEDS_CUDA = frozenset(
     f"torch.cuda.{name}"
     for name in (
-        "Stream", "cudart", "current_blas_handle", "current_device", "current_stream", "default_stream",
+        "Stream", "cudart", "current_blas_handle", "current_device", "current_stream",
+        "default_stream",
         "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state",
         "init", "ipc_collect", "mem_get_info", "reset_accumulated_memory_stats",
         "reset_peak_memory_stats", "set_device", "synchronize",
@@ -49,8 +62,17 @@ def device(m: Machine, call: Call) -> Abstract:
     given = call.get(0, "device") or call.get(None, "type") or NONE
     if isinstance(given, Object) and given.cls == DEVICE:
         return given
-    made = Object(DEVICE, call.frame.span(call.node), {"given": given, "index": call.get(1, "index")})
-    m.emit(tape.Fact(at=made.at, what="device", detail=type_of(m, made) or "unknown", text=call.frame.text(call.node)))
+    made = Object(
+        DEVICE, call.frame.span(call.node), {"given": given, "index": call.get(1, "index")}
+    )
+    m.emit(
+        tape.Fact(
+            at=made.at,
+            what="device",
+            detail=type_of(m, made) or "unknown",
+            text=call.frame.text(call.node),
+        )
+    )
     return made
 
 
@@ -72,7 +94,11 @@ def type_of(m: Machine, given: Abstract | None) -> str | None:
         given = Const(known) if isinstance(known, str) else m.concrete.get(given.symbol, given)
     if isinstance(given, Const) and isinstance(given.value, str):
         return given.value.partition(":")[0]
-    if isinstance(given, Const) and isinstance(given.value, int) and not isinstance(given.value, bool):
+    if (
+        isinstance(given, Const)
+        and isinstance(given.value, int)
+        and not isinstance(given.value, bool)
+    ):
         return "cuda"
     return None
 
@@ -103,18 +129,26 @@ def device_type(m: Machine, made: Object, at: Call) -> Abstract:
 
 @guesses("type")
 def type_of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
-    """`device.type` of something that is a device by its name or annotation: no method of a tensor."""
+    """`device.type` of something that is a device by its name or annotation: no method of a
+    tensor.
+    """
     is_device = "device" in unknown.symbol.text.rpartition(".")[2] or unknown.type == "object"
     if not is_device:
         return None
-    return Unknown(unknown.symbol.derive(("attribute", "type"), f"{unknown.symbol.text}.type"), data=True)
+    return Unknown(
+        unknown.symbol.derive(("attribute", "type"), f"{unknown.symbol.text}.type"), data=True
+    )
 
 
 @attribute(DEVICE, "index")
 def index(m: Machine, made: Object, at: Call) -> Abstract:
     """`device.index`."""
     found = made.state.get("index")
-    return found if isinstance(found, Abstract) else Unknown(m.symbol(made).derive("index", "device.index"), data=True)
+    return (
+        found
+        if isinstance(found, Abstract)
+        else Unknown(m.symbol(made).derive("index", "device.index"), data=True)
+    )
 
 
 # what is put where
@@ -128,13 +162,17 @@ def place(m: Machine, call: Call) -> None:
 
 
 def goes_to(m: Machine, call: Call) -> str | None:
-    """The device type that `.to(…)`, `.cpu()` or `.cuda()` asks for on this path, where it is known."""
+    """The device type that `.to(…)`, `.cpu()` or `.cuda()` asks for on this path, where it is
+    known.
+    """
     given = _destination(call)
     return "cpu" if given is None and call.called == "cpu" else type_of(m, given)
 
 
 def is_made_there(m: Machine, values: Iterable[tape.Value], call: Call) -> bool:
-    """Whether one of these was made on the device that `.to(…)` names, or sent there, or that is its device."""
+    """Whether one of these was made on the device that `.to(…)` names, or sent there, or that is
+    its device.
+    """
     given = _destination(call)
     if given is None:
         return False
@@ -144,10 +182,15 @@ def is_made_there(m: Machine, values: Iterable[tape.Value], call: Call) -> bool:
     owners: list[tape.Value | None] = []
     if asked.source is not None and _is_of_a_value(asked):
         owners = [*m.values_of({asked.source}), m.nodes.get(asked.source)]
-    made_there = {at for (at, _, _), (_, there) in m.state.get("placed", {}).items() if m.symbol(there) is asked}
+    made_there = {
+        at
+        for (at, _, _), (_, there) in m.state.get("placed", {}).items()
+        if m.symbol(there) is asked
+    }
     sent = _sent(m)
     return any(
-        not made_there.isdisjoint([value.at, *sent.get(id(value), ())]) or any(value is owner for owner in owners)
+        not made_there.isdisjoint([value.at, *sent.get(id(value), ())])
+        or any(value is owner for owner in owners)
         for value in values
     )
 
@@ -158,19 +201,28 @@ def _is_of_a_value(device: Symbol) -> bool:
 
 
 def is_from_out_of_view(m: Machine, values: Iterable[tape.Value]) -> bool:
-    """Whether only code out of view knows the device of one of these: of an argument, or of data that was sent on."""
+    """Whether only code out of view knows the device of one of these: of an argument, or of data
+    that was sent on.
+    """
     sent = _sent(m)
-    return any(value.kind is tape.Kind.UNKNOWN or (value.op == "input" and id(value) in sent) for value in values)
+    return any(
+        value.kind is tape.Kind.UNKNOWN or (value.op == "input" and id(value) in sent)
+        for value in values
+    )
 
 
 def send(m: Machine, moved: tape.Value | Symbol, call: Call) -> None:
     """Takes down that what stays one tensor here is sent somewhere."""
-    at: list[Span] = m.state.setdefault("sent", {}).setdefault(moved if isinstance(moved, Symbol) else id(moved), [])
+    at: list[Span] = m.state.setdefault("sent", {}).setdefault(
+        moved if isinstance(moved, Symbol) else id(moved), []
+    )
     at.append(call.frame.span(call.node))
 
 
 def _sent(m: Machine) -> dict[int, list[Span]]:
-    """Where tensors are sent somewhere, by their ids: these themselves, or what they were copied from out of view."""
+    """Where tensors are sent somewhere, by their ids: these themselves, or what they were copied
+    from out of view.
+    """
     sent: dict[int | Symbol, list[Span]] = m.state.get("sent", {})
     found = {moved: list(at) for moved, at in sent.items() if isinstance(moved, int)}
     for symbol, value in m.nodes.items() if len(found) < len(sent) else ():
@@ -184,7 +236,9 @@ def _sent(m: Machine) -> dict[int, list[Span]]:
 
 def _destination(call: Call) -> Abstract | None:
     if call.called == "to":
-        return call.kwargs.get("device") or next((value for value in call.args if names_device(value)), None)
+        return call.kwargs.get("device") or next(
+            (value for value in call.args if names_device(value)), None
+        )
     return Const("cuda") if call.called == "cuda" else None
 
 
@@ -193,7 +247,11 @@ def made_on_device(m: Machine, call: Call) -> Abstract | None:
     """`torch.zeros(3, device="cuda")`."""
     note_device(m, call)
     if call.name in NEEDS_CUDA:
-        m.emit(tape.Fact(at=call.frame.span(call.node), what="needs-cuda", text=call.frame.text(call.node)))
+        m.emit(
+            tape.Fact(
+                at=call.frame.span(call.node), what="needs-cuda", text=call.frame.text(call.node)
+            )
+        )
     return None
 
 
@@ -209,7 +267,11 @@ def generator(m: Machine, call: Call) -> Abstract:
 def note_device(m: Machine, call: Call) -> None:
     """Takes down the device that something is made on, where it is given."""
     given = call.kwargs.get("device")
-    if given is not None and call.name.startswith("torch.") and not (isinstance(given, Const) and given.value is None):
+    if (
+        given is not None
+        and call.name.startswith("torch.")
+        and not (isinstance(given, Const) and given.value is None)
+    ):
         _note(m, given, call)
 
 
@@ -231,12 +293,16 @@ def _note(m: Machine, given: Abstract, call: Call) -> None:
 
 
 def _is_written(call: Call) -> bool:
-    """Whether a device stands in the call: `.cuda()`, `.to("cuda")`, `device=torch.device("cuda")`; no variable."""
+    """Whether a device stands in the call: `.cuda()`, `.to("cuda")`, `device=torch.device("cuda")`;
+    no variable.
+    """
     if not isinstance(call.node, ir.Call):
         return False
     given = [value for name, value in call.node.kwargs if name == "device"] or call.node.args
     inner = [arg for each in given if isinstance(each, ir.Call) for arg in each.args]
-    return call.called == "cuda" or any(isinstance(each, ir.Literal | ir.Format) for each in (*given, *inner))
+    return call.called == "cuda" or any(
+        isinstance(each, ir.Literal | ir.Format) for each in (*given, *inner)
+    )
 
 
 @hears("end")
@@ -264,12 +330,18 @@ def possible_types(m: Machine, given: Abstract) -> list[str]:
         given = inner
     if not isinstance(given, Unknown):
         return []
-    excluded = [name for name in TYPES if m.oracle.facts.known(Test(given.symbol.asked, "==", name)) is False]
+    excluded = [
+        name
+        for name in TYPES
+        if m.oracle.facts.known(Test(given.symbol.asked, "==", name)) is False
+    ]
     return [name for name in _offered(m, given.symbol) if name not in excluded]
 
 
 def _offered(m: Machine, symbol: Symbol) -> tuple[str, ...]:
-    """What a command-line argument lets the user choose from; every accelerator for the current one."""
+    """What a command-line argument lets the user choose from; every accelerator for the current
+    one.
+    """
     if symbol in m.state.get("accelerators", ()):
         return _ACCELERATORS
     choices, default = m.state.get("options", {}).get(symbol) or (None, None)

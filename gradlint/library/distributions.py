@@ -1,7 +1,9 @@
-"""`torch.distributions`: what a distribution is made of, and which of its methods carry a gradient to that.
+"""`torch.distributions`: what a distribution is made of, and which of its methods carry a gradient
+to that.
 
-`sample()` cuts, `rsample()` does not. A distribution keeps its parameters in `state` under the names of its
-constructor's arguments; those below "loc" are all of them, so that a distribution counts as its parameters.
+`sample()` cuts, `rsample()` does not. A distribution keeps its parameters in `state` under the
+names of its constructor's arguments; those below "loc" are all of them, so that a distribution
+counts as its parameters.
 """
 
 from __future__ import annotations
@@ -33,11 +35,16 @@ if TYPE_CHECKING:
 _PREFIX = "torch.distributions."
 DISTRIBUTION = f"{_PREFIX}Distribution"
 _MODULES = (
-    "bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet distribution exp_family "
-    "exponential fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal independent "
-    "inverse_gamma kl kumaraswamy laplace lkj_cholesky log_normal logistic_normal lowrank_multivariate_normal "
-    "mixture_same_family multinomial multivariate_normal negative_binomial normal one_hot_categorical pareto "
-    "poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution transforms uniform "
+    "bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet "
+    "distribution exp_family "
+    "exponential fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy "
+    "half_normal independent "
+    "inverse_gamma kl kumaraswamy laplace lkj_cholesky log_normal logistic_normal "
+    "lowrank_multivariate_normal "
+    "mixture_same_family multinomial multivariate_normal negative_binomial normal "
+    "one_hot_categorical pareto "
+    "poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution "
+    "transforms uniform "
     "von_mises weibull wishart"
 )
 for _module in _MODULES.split():
@@ -142,7 +149,15 @@ _VALUES = (
 )
 # Of a location and a scale, what the location alone, or all but the location, says (torch 2.13).
 _OF_LOCATION = {"mean": ("Normal", "Laplace", "MultivariateNormal", "LowRankMultivariateNormal")}
-_SCALED = ("Normal", "Laplace", "Gumbel", "Cauchy", "StudentT", "MultivariateNormal", "LowRankMultivariateNormal")
+_SCALED = (
+    "Normal",
+    "Laplace",
+    "Gumbel",
+    "Cauchy",
+    "StudentT",
+    "MultivariateNormal",
+    "LowRankMultivariateNormal",
+)
 _OF_SCALE = {"entropy": _SCALED, "variance": _SCALED, "stddev": _SCALED}
 _SHAPES = ("batch_shape", "event_shape", "support", "arg_constraints", "param_shape")
 _OVER_CATEGORIES = ("Categorical", "OneHotCategorical", "OneHotCategoricalStraightThrough")
@@ -165,8 +180,15 @@ def parameters(name: str, call: Call) -> dict[str, Abstract]:
         names[position] if position < len(names) else f"argument{position}": value
         for position, value in enumerate(call.args)
     }
-    state |= {"base_dist" if key == "base_distribution" else key: value for key, value in call.kwargs.items()}
-    state = {key: value for key, value in state.items() if not (isinstance(value, Const) and value.value is None)}
+    state |= {
+        "base_dist" if key == "base_distribution" else key: value
+        for key, value in call.kwargs.items()
+    }
+    state = {
+        key: value
+        for key, value in state.items()
+        if not (isinstance(value, Const) and value.value is None)
+    }
     state.setdefault("loc", NONE)
     return state
 
@@ -183,7 +205,12 @@ def _kind(distribution: Object | Instance) -> str:
     if isinstance(distribution, Object):
         return distribution.cls.removeprefix(_PREFIX)
     return next(
-        (base.rpartition(".")[2] for base in distribution.cls.libraries() if is_a(base, DISTRIBUTION)), "Distribution"
+        (
+            base.rpartition(".")[2]
+            for base in distribution.cls.libraries()
+            if is_a(base, DISTRIBUTION)
+        ),
+        "Distribution",
     )
 
 
@@ -223,10 +250,20 @@ def _apply(
     return _computed(m, op, [*_said_by(m, distribution, name, call), *args], call, effect)
 
 
-def _computed(m: Machine, op: str, args: list[Abstract], call: Call, effect: Effect | None = None) -> Tensor:
+def _computed(
+    m: Machine, op: str, args: list[Abstract], call: Call, effect: Effect | None = None
+) -> Tensor:
     made = tensors.apply(m, op, args, call.node, call.frame, effect)
-    made.node.dtype = DType.FLOAT if made.node.dtype in (DType.INTEGER, DType.BOOL, DType.UNKNOWN) else made.node.dtype
-    return made if made.node.inputs else tensors.batch(m, op, call.node, call.frame, dtype=made.node.dtype)
+    made.node.dtype = (
+        DType.FLOAT
+        if made.node.dtype in (DType.INTEGER, DType.BOOL, DType.UNKNOWN)
+        else made.node.dtype
+    )
+    return (
+        made
+        if made.node.inputs
+        else tensors.batch(m, op, call.node, call.frame, dtype=made.node.dtype)
+    )
 
 
 @method(DISTRIBUTION, "sample", "sample_n")
@@ -294,10 +331,16 @@ def _value(name: str) -> None:
         given = distribution.state.get(name)
         if isinstance(given, Abstract) and given is not NONE:
             return given
-        if name == "probs" and _kind(distribution) in _OVER_CATEGORIES and "logits" in distribution.state:
+        if (
+            name == "probs"
+            and _kind(distribution) in _OVER_CATEGORIES
+            and "logits" in distribution.state
+        ):
             return _shares(m, distribution.state["logits"], at)
         # Called by the class alone: `Normal.mean` is `loc`, and no mean over elements.
-        return _computed(m, f"{_PREFIX}{_kind(distribution)}", _said_by(m, distribution, name, at), at)
+        return _computed(
+            m, f"{_PREFIX}{_kind(distribution)}", _said_by(m, distribution, name, at), at
+        )
 
 
 for _name in _VALUES:
@@ -341,7 +384,9 @@ def expand(m: Machine, distribution: Object | Instance, call: Call) -> Abstract:
 @method(DISTRIBUTION, "enumerate_support")
 def enumerate_support(m: Machine, distribution: Object | Instance, call: Call) -> Abstract:
     """Every value that there is: no parameter is in them."""
-    return tensors.batch(m, f"{_PREFIX}{_kind(distribution)}.enumerate_support", call.node, call.frame)
+    return tensors.batch(
+        m, f"{_PREFIX}{_kind(distribution)}.enumerate_support", call.node, call.frame
+    )
 
 
 @method(DISTRIBUTION, "__call__", "inv")

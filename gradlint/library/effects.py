@@ -1,7 +1,9 @@
-"""What each operation of torch does to the gradient: read from `torch/*.toml`, looked up by the name a user writes.
+"""What each operation of torch does to the gradient: read from `torch/*.toml`, looked up by the
+name a user writes.
 
-`generated.toml` is measured on a running torch by `tools/generate_effects.py`; `composites.toml` and `layers.toml` are
-written by hand. An operation is entered once, under its plain name; other spellings are derived here.
+`generated.toml` is measured on a running torch by `tools/generate_effects.py`; `composites.toml`
+and `layers.toml` are written by hand. An operation is entered once, under its plain name; other
+spellings are derived here.
 """
 
 from __future__ import annotations
@@ -21,20 +23,24 @@ View = Literal["", "maybe", "ordered", "always"]
 _DATA = Path(__file__).parent / "torch"
 _PREFIXES = ("torch.", "Tensor.", "nn.functional.", "functional.", "_C._nn.", "operator.")
 _OPERATORS = {
-    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "lshift": "bitwise_left_shift",
+    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
+    "lshift": "bitwise_left_shift",
     "rshift": "bitwise_right_shift", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    "invert": "bitwise_not", "pos": "positive", "getitem": "index", "setitem": "index_put_", "rtruediv": "rdiv",
-    "rmul": "mul", "radd": "add", "rmatmul": "rmatmul", "rpow": "rpow", "rsub": "rsub", "rfloordiv": "floor_divide",
+    "invert": "bitwise_not", "pos": "positive", "getitem": "index", "setitem": "index_put_",
+    "rtruediv": "rdiv",
+    "rmul": "mul", "radd": "add", "rmatmul": "rmatmul", "rpow": "rpow", "rsub": "rsub",
+    "rfloordiv": "floor_divide",
     "rmod": "remainder", "rand": "bitwise_and", "ror": "bitwise_or", "rxor": "bitwise_xor",
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """A tensor kept for the backward: an argument, `result`, or `result.1` for the second of several outputs.
+    """A tensor kept for the backward: an argument, `result`, or `result.1` for the second of
+    several outputs.
 
-    It is kept when one of the arguments in `when` requires grad; with an empty `when`, whenever the operation is
-    recorded. (`mul` keeps its input only for the gradient of the other factor.)
+    It is kept when one of the arguments in `when` requires grad; with an empty `when`, whenever the
+    operation is recorded. (`mul` keeps its input only for the gradient of the other factor.)
     """
 
     what: str
@@ -45,8 +51,9 @@ class Save:
 class Effect:
     """What an operation does to the gradient, and what it keeps for the backward.
 
-    Arguments go by name: `input` is the first tensor, `other` every further one. Where these have different effects,
-    `arguments` names the parameters of the function in order and `saves` speaks of those.
+    Arguments go by name: `input` is the first tensor, `other` every further one. Where these have
+    different effects, `arguments` names the parameters of the function in order and `saves` speaks
+    of those.
     """
 
     name: str
@@ -54,18 +61,22 @@ class Effect:
     zero_gradient: bool = False  # the derivative is zero wherever it exists (round, sign)
     missing_derivative: bool = False  # recorded, and its backward raises (heaviside, floor_divide)
     saves: tuple[Save, ...] = ()
-    view: View = (
-        ""  # the result shares the storage of the input: always, where that is in order, or by circumstance (to)
-    )
+    # the result shares the storage of the input: always, where that is in order, or by circumstance
+    # (to)
+    view: View = ""
     itself: bool = False  # what shares it is the very input
     dtype: DType | None = None  # the dtype of the result, whatever the input's
-    outputs: tuple[bool, ...] | None = None  # several outputs: which of them are differentiable; None: all
+    outputs: tuple[bool, ...] | None = (
+        None  # several outputs: which of them are differentiable; None: all
+    )
     arguments: tuple[str, ...] = ()
     in_place: bool = False  # writes its input and returns it
     creates: bool = False  # the result is made from nothing: zeros, full_like
     random: bool = False  # made from nothing, by chance: randn, randint
     escapes: bool = False  # the result is no tensor: item, tolist, numpy
-    describes: bool = False  # the result says what the tensor is like, and nothing of its numbers: size, dim
+    describes: bool = (
+        False  # the result says what the tensor is like, and nothing of its numbers: size, dim
+    )
 
     @property
     def maps_input(self) -> bool:
@@ -81,7 +92,9 @@ class Effect:
         return any(save.what.startswith("result") for save in self.saves)
 
     def argument(self, position: int, *, method: bool = False) -> str:
-        """The name of the argument at `position`, as `saves` speaks of it; a method's own tensor has position 0."""
+        """The name of the argument at `position`, as `saves` speaks of it; a method's own tensor
+        has position 0.
+        """
         names = self.arguments
         if method and "input" in names:
             names = ("input", *(name for name in names if name != "input"))
@@ -93,7 +106,11 @@ class Effect:
         """What is kept for the backward when the arguments named in `requiring` require grad."""
         if not requiring:
             return ()
-        return tuple(save.what for save in self.saves if not save.when or any(name in requiring for name in save.when))
+        return tuple(
+            save.what
+            for save in self.saves
+            if not save.when or any(name in requiring for name in save.when)
+        )
 
 
 def _saves(sentence: str) -> tuple[Save, ...]:
@@ -147,7 +164,9 @@ def _orders() -> dict[str, str]:
 
 
 def order(name: str) -> str:
-    """What an operation does to the order of elements in memory, as `[order]` has it; "" where that is not known."""
+    """What an operation does to the order of elements in memory, as `[order]` has it; "" where that
+    is not known.
+    """
     return _orders().get(_plain(name), "")
 
 
@@ -164,12 +183,16 @@ def torch_version() -> str:
 
 
 def names() -> tuple[str, ...]:
-    """The plain names of the operations that the table knows, sorted; forms such as `max.dim` among them."""
+    """The plain names of the operations that the table knows, sorted; forms such as `max.dim` among
+    them.
+    """
     return tuple(sorted(_table()))
 
 
 def _plain(name: str) -> str:
-    """`torch.nn.functional.relu` → `relu`, `__iadd__` → `add_`; what has an entry of its own stays what it is."""
+    """`torch.nn.functional.relu` → `relu`, `__iadd__` → `add_`; what has an entry of its own stays
+    what it is.
+    """
     for prefix in _PREFIXES:
         name = name if name in _table() else name.removeprefix(prefix)
     if name.startswith("__") and name.endswith("__"):
@@ -197,7 +220,9 @@ def _formed(name: str, form: str) -> Effect | None:
 
 
 def _twin(name: str, form: str) -> Effect | None:
-    """The in-place twin of an operation: autograd keeps a copy of the input that it is about to overwrite."""
+    """The in-place twin of an operation: autograd keeps a copy of the input that it is about to
+    overwrite.
+    """
     base = _formed(name.removesuffix("_"), form) if name.endswith("_") else None
     if base is None:
         return None
@@ -207,12 +232,15 @@ def _twin(name: str, form: str) -> Effect | None:
 
 @functools.cache
 def lookup(name: str, form: str = "") -> Effect | None:
-    """The effect of an operation under any of its spellings, or None for one that the table does not know.
+    """The effect of an operation under any of its spellings, or None for one that the table does
+    not know.
 
-    `form` tells apart calls that differ in effect: `dim` (`max(x, dim)`), `other` (`max(x, y)`), `floor` and `trunc`
-    (`div(x, y, rounding_mode=...)`), `indices` (`max_pool2d(x, 2, return_indices=True)`); where an operation has no
-    such form, its effect is the same. `eval` is dropout in evaluation, `slice` indexing without tensors, `scalar` a
-    Python number in the place of the other tensor, `reduce` and `reflect` are those of `scatter` and `pad`.
+    `form` tells apart calls that differ in effect: `dim` (`max(x, dim)`), `other` (`max(x, y)`),
+    `floor` and `trunc` (`div(x, y, rounding_mode=...)`), `indices`
+    (`max_pool2d(x, 2, return_indices=True)`); where an operation has no such form, its effect is
+    the same. `eval` is dropout in evaluation, `slice` indexing without tensors, `scalar` a Python
+    number in the place of the other tensor, `reduce` and `reflect` are those of `scatter` and
+    `pad`.
     """
     plain = _plain(name)
     return _formed(plain, form) or _twin(plain, form)
@@ -224,25 +252,33 @@ def _loss_functions() -> frozenset[str]:
 
 
 def is_loss_function(name: str) -> bool:
-    """Whether an operation or a layer is a loss: `torch.nn.functional.mse_loss`, `torch.nn.MSELoss`."""
+    """Whether an operation or a layer is a loss: `torch.nn.functional.mse_loss`,
+    `torch.nn.MSELoss`.
+    """
     short = name.rpartition(".")[2]
     return short in _loss_functions() or short in _flagged("mean_loss")
 
 
 @dataclass(frozen=True, slots=True)
 class LayerEffect:
-    """What a call of a `torch.nn` layer does. In `effect`, the argument `weight` is any parameter of the layer."""
+    """What a call of a `torch.nn` layer does. In `effect`, the argument `weight` is any parameter
+    of the layer.
+    """
 
     name: str
     effect: Effect
     function: str = ""  # the function of torch.nn.functional that it applies
-    parameters: tuple[str, ...] = ()  # the names of its own; `#` counts layers, `*` is what is not known of a name
+    parameters: tuple[
+        str, ...
+    ] = ()  # the names of its own; `#` counts layers, `*` is what is not known of a name
     integer_input: bool = False
-    outputs: tuple[str | tuple[str, ...], ...] = ()  # what a call returns, where that is not one tensor
+    outputs: tuple[
+        str | tuple[str, ...], ...
+    ] = ()  # what a call returns, where that is not one tensor
     takes_inplace: bool = False  # has an argument `inplace`
     positions: tuple[tuple[str, int], ...] = ()  # where the arguments stand that decide what it has
     on_request: bool = False  # has parameters where they are asked for
-    training: Literal["", "dropout", "statistics"] = ""  # what differs between train and eval mode
+    training: _ByMode = ""  # what differs between train and eval mode
     container: bool = False
     reduction: str = ""  # of a loss: the default
 
@@ -256,7 +292,9 @@ class LayerEffect:
 
     def in_place(self) -> Effect:
         """The effect of the layer made with `inplace=True`."""
-        return lookup(f"{self.function}_") or replace(self.effect, view="always", in_place=True, saves=())
+        return lookup(f"{self.function}_") or replace(
+            self.effect, view="always", in_place=True, saves=()
+        )
 
 
 @functools.cache
@@ -269,6 +307,18 @@ def _layer_groups() -> dict[str, Mapping[str, Any]]:
     return {name: group for group in _layer_file()["group"] for name in group["layers"].split()}
 
 
+_ByMode = Literal["", "dropout", "statistics"]
+# what a layer does in training mode alone
+_BY_MODE: tuple[_ByMode, ...] = ("dropout", "statistics")
+
+
+def _by_mode(layer: str) -> _ByMode:
+    for kind in _BY_MODE:
+        if layer in _flagged(kind):
+            return kind
+    return ""
+
+
 @functools.cache
 def _flagged(flag: str) -> frozenset[str]:
     return frozenset(_layer_file()["flags"][flag].split())
@@ -276,7 +326,9 @@ def _flagged(flag: str) -> frozenset[str]:
 
 @functools.cache
 def layer_bases() -> dict[str, str]:
-    """The class of `torch.nn` that a layer, or another base, is derived from, where that is not `Module`."""
+    """The class of `torch.nn` that a layer, or another base, is derived from, where that is not
+    `Module`.
+    """
     return {name: base for base, names in _layer_file()["bases"].items() for name in names.split()}
 
 
@@ -305,7 +357,11 @@ def _function(name: str) -> str:
         return str(functions[name])
     family, rank = name[:-2], name[-2:]
     function = str(_layer_file()["ranked"].get(family, "")) if rank in ("1d", "2d", "3d") else ""
-    return function if not function or "pad" in function or function.endswith("norm") else function + rank
+    return (
+        function
+        if not function or "pad" in function or function.endswith("norm")
+        else function + rank
+    )
 
 
 def _parts(outputs: str) -> tuple[str | tuple[str, ...], ...]:
@@ -317,9 +373,15 @@ def _parts(outputs: str) -> tuple[str | tuple[str, ...], ...]:
 
 @functools.cache
 def layer(name: str) -> LayerEffect | None:
-    """The effect of a layer of `torch.nn` by its name (`torch.nn.Linear`, `nn.Linear`), or None for an unknown one."""
+    """The effect of a layer of `torch.nn` by its name (`torch.nn.Linear`, `nn.Linear`), or None for
+    an unknown one.
+    """
     short = name.rpartition(".")[2].removeprefix("Lazy")
-    group, function, container = _layer_groups().get(short, {}), _function(short), short in _flagged("containers")
+    group, function, container = (
+        _layer_groups().get(short, {}),
+        _function(short),
+        short in _flagged("containers"),
+    )
     if not (group or function or container):
         return None
     own = Effect(short, saves=_saves(group["saves"])) if "saves" in group else None
@@ -332,7 +394,7 @@ def layer(name: str) -> LayerEffect | None:
         takes_inplace=short in _flagged("inplace"),
         positions=_positions().get(short, ()),
         on_request=short in _flagged("on_request"),
-        training="dropout" if short in _flagged("dropout") else "statistics" if short in _flagged("statistics") else "",
+        training=_by_mode(short),
         container=container,
         reduction="mean" if short in _flagged("mean_loss") else "",
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""`torch._foreach_mul_(tensors, 0.9)`: what an optimizer does to many tensors at once, done to each of them.
+"""`torch._foreach_mul_(tensors, 0.9)`: what an optimizer does to many tensors at once, done to each
+of them.
 
 Only what is done in place: of the others each result requires grad where one of the tensors does.
 """
@@ -16,8 +17,32 @@ if TYPE_CHECKING:
 
 _PREFIX = "torch._foreach_"
 _OPS = (
-    *("abs_", "add_", "addcdiv_", "addcmul_", "ceil_", "clamp_max_", "clamp_min_", "copy_", "cos_", "div_", "exp_"),
-    *("floor_", "lerp_", "log_", "mul_", "neg_", "pow_", "reciprocal_", "round_", "rsqrt_", "sigmoid_", "sign_"),
+    *(
+        "abs_",
+        "add_",
+        "addcdiv_",
+        "addcmul_",
+        "ceil_",
+        "clamp_max_",
+        "clamp_min_",
+        "copy_",
+        "cos_",
+        "div_",
+        "exp_",
+    ),
+    *(
+        "floor_",
+        "lerp_",
+        "log_",
+        "mul_",
+        "neg_",
+        "pow_",
+        "reciprocal_",
+        "round_",
+        "rsqrt_",
+        "sigmoid_",
+        "sign_",
+    ),
     *("sin_", "sqrt_", "sub_", "tanh_", "trunc_", "zero_"),
 )
 
@@ -36,5 +61,11 @@ def each(m: Machine, call: Call) -> Abstract:
 
 
 def _at(position: int, given: Abstract) -> Abstract:
-    """The part of a list of tensors or numbers that belongs to a tensor; what is no list belongs to all."""
-    return given.items[position] if isinstance(given, Sequence) and position < len(given.items) else given
+    """The part of a list of tensors or numbers that belongs to a tensor; what is no list belongs to
+    all.
+    """
+    return (
+        given.items[position]
+        if isinstance(given, Sequence) and position < len(given.items)
+        else given
+    )

@@ -2,10 +2,10 @@
 
 Facts for the rules: `ctx-tensor` (an input or output, `detail` says which, is kept as `ctx.name`),
 `saved-no-tensor` (`save_for_backward` is given something else, which `detail` names),
-`function-not-applied` (an instance of a Function is called; `detail` is "forward": its forward is, without `apply`, or
-"made": the class itself is, with tensors),
-`input-written` (`forward` wrote an input in place and gave `value` back without `mark_dirty`), `gradients` (a return of
-`backward` does not fit the inputs; `detail` says how: how many gradients, how many inputs, and what is wrong).
+`function-not-applied` (an instance of a Function is called; `detail` is "forward": its forward is,
+without `apply`, or "made": the class itself is, with tensors), `input-written` (`forward` wrote an
+input in place and gave `value` back without `mark_dirty`), `gradients` (a return of `backward` does
+not fit the inputs; `detail` says how: how many gradients, how many inputs, and what is wrong).
 """
 
 from __future__ import annotations
@@ -50,18 +50,24 @@ alias("torch.autograd.function.InplaceFunction", FUNCTION)
 
 @method(FUNCTION, "class.apply")
 def apply(m: Machine, cls: Class, call: Call) -> Abstract:
-    """`MyFunction.apply(…)`: `forward` runs without recording; its results are one operation on the inputs."""
+    """`MyFunction.apply(…)`: `forward` runs without recording; its results are one operation on the
+    inputs.
+    """
     return _applied(m, cls, call, told=True)
 
 
 def _applied(m: Machine, cls: Class, call: Call, *, told: bool, optional: int = 0) -> Abstract:
-    """What `apply` makes, and what there is to tell about the function, if it is `told` here; `optional` inputs more
-    can be given."""
-    context = Object(_CONTEXT, call.frame.span(call.node), {"saved": [], "dirty": [], "cut": [], "kept": []})
+    """What `apply` makes, and what there is to tell about the function, if it is `told` here;
+    `optional` inputs more can be given.
+    """
+    context = Object(
+        _CONTEXT, call.frame.span(call.node), {"saved": [], "dirty": [], "cut": [], "kept": []}
+    )
     given = tensors.sources(m, call.values, call.node, call.frame)
     context.state["needs"] = Sequence("tuple", [_needs(m, value, call) for value in call.args])
     versions = [
-        (value, value.storage, len(value.storage.writes) if value.storage is not None else 0) for value in given
+        (value, value.storage, len(value.storage.writes) if value.storage is not None else 0)
+        for value in given
     ]
     result = _forward(m, cls, context, call)
     context.state["carried"] = _carried(m, cls, given, call)
@@ -77,11 +83,17 @@ def _applied(m: Machine, cls: Class, call: Call, *, told: bool, optional: int = 
 def _is_cut(m: Machine, context: Object, result: Abstract, call: Call) -> bool:
     """Whether all that `forward` gives is marked as without a derivative: `backward` never runs."""
     given = tensors.sources(m, [result], call.node, call.frame)
-    return bool(given) and all(any(value is marked for marked in context.state["cut"]) for value in given)
+    return bool(given) and all(
+        any(value is marked for marked in context.state["cut"]) for value in given
+    )
 
 
 def _needs(m: Machine, value: Abstract, call: Call) -> Abstract:
-    node = tensors.node_of(m, value, call.node, call.frame) if isinstance(value, Tensor | Unknown) else None
+    node = (
+        tensors.node_of(m, value, call.node, call.frame)
+        if isinstance(value, Tensor | Unknown)
+        else None
+    )
     if node is None or not node.requires_grad:
         return FALSE
     return TRUE if not node.assumed else m.unknown("needs_input_grad", data=True, type="bool")
@@ -92,15 +104,23 @@ def _forward(m: Machine, cls: Class, context: Object, call: Call) -> Abstract:
     before, m.grad = m.grad, GradState(False, m.grad.inference, call.frame.span(call.node), m.where)
     try:
         args = call.args if set_up is not None else [context, *call.args]
-        result = m.call(forward, Call(call.name, args, call.kwargs, call.node, call.frame, call.open))
+        result = m.call(
+            forward, Call(call.name, args, call.kwargs, call.node, call.frame, call.open)
+        )
         if set_up is not None:
-            m.invoke(m.attribute(cls, "setup_context", call), [context, Sequence("tuple", call.args), result], call)
+            m.invoke(
+                m.attribute(cls, "setup_context", call),
+                [context, Sequence("tuple", call.args), result],
+                call,
+            )
     finally:
         m.grad = before
     return result
 
 
-def _outputs(m: Machine, name: str, context: Object, given: list[Value], result: Abstract, call: Call) -> Abstract:
+def _outputs(
+    m: Machine, name: str, context: Object, given: list[Value], result: Abstract, call: Call
+) -> Abstract:
     """The tensors that `forward` gives, as results of the one operation."""
     if isinstance(result, Sequence):
         return Sequence(
@@ -111,26 +131,37 @@ def _outputs(m: Machine, name: str, context: Object, given: list[Value], result:
         )
     if isinstance(result, Mapping):
         return result
-    inner = tensors.node_of(m, result, call.node, call.frame) if isinstance(result, Tensor | Unknown) else None
+    inner = (
+        tensors.node_of(m, result, call.node, call.frame)
+        if isinstance(result, Tensor | Unknown)
+        else None
+    )
     if inner is None:
         return result
     cut = any(inner is node for node in context.state["cut"])
     carried = context.state["carried"]
-    made = tensors.operation(m, f"{name}.apply", carried, call.node, call.frame, differentiable=not cut)
+    made = tensors.operation(
+        m, f"{name}.apply", carried, call.node, call.frame, differentiable=not cut
+    )
     made.dtype, made.storage = inner.dtype, inner.storage or tape.Storage()
     for kept in context.state["saved"]:
         is_result = kept is inner
-        role = "result" if is_result else "input" if any(kept is node for node in given) else "other"
+        role = (
+            "result" if is_result else "input" if any(kept is node for node in given) else "other"
+        )
         tensors.save(made, [made if is_result else kept], role)
     if isinstance(result, Tensor) and any(result is dirty for dirty in context.state["dirty"]):
         made.name, result.node = result.node.name, made
-        tensors.update_views(m, result, made, call.node, call.frame)  # `Fill.apply(week[:, day], x)` fills the week
+        tensors.update_views(
+            m, result, made, call.node, call.frame
+        )  # `Fill.apply(week[:, day], x)` fills the week
         return result
     return Tensor(made)
 
 
 def _carried(m: Machine, cls: Class, given: list[Value], call: Call) -> list[Value]:
-    """The inputs as gradients come back to them: to those that `backward` returns `None` for, none does.
+    """The inputs as gradients come back to them: to those that `backward` returns `None` for, none
+    does.
 
     One that can set gradients itself, `weight.grad = …`, brings them on another way.
     """
@@ -139,13 +170,21 @@ def _carried(m: Machine, cls: Class, given: list[Value], call: Call) -> list[Val
         return given
     if m.session.is_written(backward.node.source, backward.node.code.path, tape.May.CLEAR):
         return given
-    returned = [(arg.node, nothing_for(backward, number)) for number, arg in enumerate(call.args) if _is_sure(arg)]
+    returned = [
+        (arg.node, nothing_for(backward, number))
+        for number, arg in enumerate(call.args)
+        if _is_sure(arg)
+    ]
     reached = {id(node) for node, at in returned if at is None}  # one can be given twice
     stopped: dict[int, Value] = {}
     for node, at in returned:
         if at is not None and id(node) not in reached:
             made = tensors.operation(m, f"{cls.name}.backward", [node], call.node, call.frame)
-            made.at, made.text, made.zero_gradient = backward.node.code.span(at), f"{cls.name}.backward()", True
+            made.at, made.text, made.zero_gradient = (
+                backward.node.code.span(at),
+                f"{cls.name}.backward()",
+                True,
+            )
             stopped[id(node)] = made
     return [stopped.get(id(node), node) for node in given]
 
@@ -154,7 +193,9 @@ def _is_sure(arg: Abstract) -> TypeGuard[Tensor]:
     return isinstance(arg, Tensor) and arg.node.requires_grad and not arg.node.assumed
 
 
-def _tell_kept(m: Machine, context: Object, given: list[Value], result: Abstract, call: Call) -> None:
+def _tell_kept(
+    m: Machine, context: Object, given: list[Value], result: Abstract, call: Call
+) -> None:
     """Inputs and outputs that `forward` kept as attributes of `ctx`."""
     returned = tensors.sources(m, [result], call.node, call.frame)
     for at, text, value in context.state["kept"]:
@@ -165,12 +206,17 @@ def _tell_kept(m: Machine, context: Object, given: list[Value], result: Abstract
 
 
 def _tell_returns(m: Machine, cls: Class, call: Call, optional: int) -> None:
-    """Returns of `backward` that give other gradients than these inputs take, with or without the optional ones."""
+    """Returns of `backward` that give other gradients than these inputs take, with or without the
+    optional ones.
+    """
     backward = function_of(m.session.member_of(cls, "backward"))
     if backward is None or call.open or call.kwargs:
         return
     code = backward.node.code
-    others = [{fault.at for fault in faults(backward, len(call.args) + more)} for more in range(1, optional + 1)]
+    others = [
+        {fault.at for fault in faults(backward, len(call.args) + more)}
+        for more in range(1, optional + 1)
+    ]
     for fault in faults(backward, len(call.args)):
         if any(fault.at not in other for other in others):
             continue
@@ -179,18 +225,34 @@ def _tell_returns(m: Machine, cls: Class, call: Call, optional: int) -> None:
         m.emit(tape.Fact(at=at, what="gradients", detail=detail, text=cls.name, related=(applied,)))
 
 
-def _tell_written(m: Machine, context: Object, versions: list[Any], result: Abstract, call: Call) -> None:
+def _tell_written(
+    m: Machine, context: Object, versions: list[Any], result: Abstract, call: Call
+) -> None:
     """An input that `forward` wrote and gives back, and did not mark."""
     returned = result.items if isinstance(result, Sequence) else [result]
-    shown = {id(tensor.node.storage): tensor.node for tensor in returned if isinstance(tensor, Tensor)}
+    shown = {
+        id(tensor.node.storage): tensor.node for tensor in returned if isinstance(tensor, Tensor)
+    }
     dirty = [tensor.node.storage for tensor in context.state["dirty"]]
     for _, storage, before in versions:
-        if storage is None or len(storage.writes) == before or any(storage is other for other in dirty):
+        if (
+            storage is None
+            or len(storage.writes) == before
+            or any(storage is other for other in dirty)
+        ):
             continue
         made = shown.get(id(storage))
         if made is not None:
             write, applied = storage.writes[before], (call.frame.span(call.node), "applied here")
-            m.emit(tape.Fact(at=write.at, what="input-written", value=made, detail=write.op, related=(applied,)))
+            m.emit(
+                tape.Fact(
+                    at=write.at,
+                    what="input-written",
+                    value=made,
+                    detail=write.op,
+                    related=(applied,),
+                )
+            )
 
 
 # the context
@@ -209,13 +271,17 @@ def save(m: Machine, context: Object, call: Call) -> Abstract:
 
 
 def _written(call: Call) -> list[ir.Node]:
-    """The arguments as they are written; the whole call for each where one does not stand for one."""
+    """The arguments as they are written; the whole call for each where one does not stand for
+    one.
+    """
     written = call.node.args if isinstance(call.node, ir.Call) else []
     return written if len(written) == len(call.args) else [call.node] * len(call.args)
 
 
 def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
-    """What is saved that is surely no tensor; "" for a tensor, for None (which torch takes) and for the unknown."""
+    """What is saved that is surely no tensor; "" for a tensor, for None (which torch takes) and for
+    the unknown.
+    """
     match given:
         case Const(value=None):
             return ""
@@ -236,7 +302,9 @@ def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
 def mark_dirty(m: Machine, context: Object, call: Call) -> Abstract:
     """`ctx.mark_dirty(x)`: `forward` wrote this input."""
     written = [value for value in call.args if isinstance(value, Tensor | Unknown)]
-    context.state["dirty"] += [tensors.as_tensor(m, value, call.node, call.frame) for value in written]
+    context.state["dirty"] += [
+        tensors.as_tensor(m, value, call.node, call.frame) for value in written
+    ]
     return NONE
 
 
@@ -265,18 +333,26 @@ def keep(m: Machine, context: Object, call: Call) -> Abstract:
     """`ctx.name = value`."""
     value = call.args[0]
     held = (
-        value.items.values() if isinstance(value, Mapping) else value.items if isinstance(value, Sequence) else [value]
+        value.items.values()
+        if isinstance(value, Mapping)
+        else value.items
+        if isinstance(value, Sequence)
+        else [value]
     )
     for tensor in held:
         if isinstance(tensor, Tensor):
-            context.state["kept"].append((call.frame.span(call.node), call.frame.text(call.node), tensor.node))
+            context.state["kept"].append(
+                (call.frame.span(call.node), call.frame.text(call.node), tensor.node)
+            )
     context.attrs[call.name] = value
     return NONE
 
 
 @method(FUNCTION, "taken.forward")
 def take_forward(m: Machine, cls: Class, call: Call) -> Abstract:
-    """`MyFunction.forward`: called outside of `apply`, it runs like any function, and no `backward` belongs to it."""
+    """`MyFunction.forward`: called outside of `apply`, it runs like any function, and no `backward`
+    belongs to it.
+    """
     forward = call.args[0]
 
     def run(machine: Machine, at: Call) -> Abstract:
@@ -294,19 +370,35 @@ def take_forward(m: Machine, cls: Class, call: Call) -> Abstract:
 
 def _tell_not_applied(m: Machine, cls: Class, call: Call, how: str) -> None:
     at, text = call.frame.span(call.node), call.frame.text(call.node)
-    m.emit(tape.Fact(at=at, what="function-not-applied", detail=how, text=text, related=((at, cls.name),)))
+    m.emit(
+        tape.Fact(
+            at=at, what="function-not-applied", detail=how, text=text, related=((at, cls.name),)
+        )
+    )
 
 
 @enters
 def enter_forward(m: Machine, made: Abstract, name: str, forward: Abstract, call: Call) -> bool:
-    """A Function that nothing in sight applies: it is applied to unknown inputs, as many as its `forward` needs."""
-    if name != "forward" or not isinstance(made, Instance) or FUNCTION not in map(canonical, made.cls.libraries()):
+    """A Function that nothing in sight applies: it is applied to unknown inputs, as many as its
+    `forward` needs.
+    """
+    if (
+        name != "forward"
+        or not isinstance(made, Instance)
+        or FUNCTION not in map(canonical, made.cls.libraries())
+    ):
         return False
     member = m.session.member_of(made.cls, name)
-    known = None if isinstance(member, Function) else function_of(member)  # without `@staticmethod`, an old one
-    if known is not None and all(parameter.kind == "positional" for parameter in known.node.parameters):
+    known = (
+        None if isinstance(member, Function) else function_of(member)
+    )  # without `@staticmethod`, an old one
+    if known is not None and all(
+        parameter.kind == "positional" for parameter in known.node.parameters
+    ):
         skipped = 0 if m.session.member_of(made.cls, "setup_context") is not None else 1
-        taken = [parameter for parameter in known.node.parameters[skipped:] if parameter.default is None]
+        taken = [
+            parameter for parameter in known.node.parameters[skipped:] if parameter.default is None
+        ]
         args = [m.session.parameter(m, known, parameter) for parameter in taken]
         optional = len(known.node.parameters) - skipped - len(taken)
         at = Call(call.name, args, {}, call.node, call.frame)
@@ -319,8 +411,14 @@ def enter_forward(m: Machine, made: Abstract, name: str, forward: Abstract, call
 
 @method(FUNCTION, "__new__")
 def instance(m: Machine, cls: Class, call: Call) -> Abstract:
-    """`MyFunction()`: only its `apply` is of use; `MyFunction(x)` makes one, too, and computes nothing (2.13)."""
-    if any(map(_is_sure, call.args)) and m.session.member_of(cls, "__init__") is None and m.grad.enabled:
+    """`MyFunction()`: only its `apply` is of use; `MyFunction(x)` makes one, too, and computes
+    nothing (2.13).
+    """
+    if (
+        any(map(_is_sure, call.args))
+        and m.session.member_of(cls, "__init__") is None
+        and m.grad.enabled
+    ):
         _tell_not_applied(m, cls, call, "made")
         return _applied(m, cls, call, told=False)
     return Object(_INSTANCE, call.frame.span(call.node), {"cls": cls})
@@ -334,7 +432,9 @@ def apply_instance(m: Machine, made: Object, call: Call) -> Abstract:
 
 @method(_INSTANCE, "forward")
 def forward_of_instance(m: Machine, made: Object, call: Call) -> Abstract:
-    """`MyFunction().forward(x)`: a method like any other, and often called with `backward` to test the two by hand."""
+    """`MyFunction().forward(x)`: a method like any other, and often called with `backward` to test
+    the two by hand.
+    """
     return m.unknown(call.frame.text(call.node))
 
 

@@ -1,10 +1,12 @@
-"""What code out of view can fill: the empty containers that it is given, alone, in an object or through a closure.
+"""What code out of view can fill: the empty containers that it is given, alone, in an object or
+through a closure.
 
-    features = {}
-    backbone.layer4.register_forward_hook(lambda module, inputs, output: features.update(last=output))
+    features = {} backbone.layer4.register_forward_hook(lambda module, inputs, output:
+    features.update(last=output))
 
-Nobody in view calls the hook, and yet `features` is not empty later on. So whatever code out of view has been handed
-is left open each time that such code is called: the closure keeps what it can reach, also after it was emptied.
+Nobody in view calls the hook, and yet `features` is not empty later on. So whatever code out of
+view has been handed is left open each time that such code is called: the closure keeps what it can
+reach, also after it was emptied.
 """
 
 from __future__ import annotations
@@ -40,12 +42,16 @@ MAX_DEPTH = 3  # of containers in objects in containers
 MOST_KEPT = 32  # callbacks that are looked through again at each call: the latest
 _FILLED = ("list", "deque", "set")
 _CALLED = (Function, Bound, Builtin)
-_REACHING = frozenset([*_CALLED, Object, Instance, Mapping, Sequence])  # what something can be reached through
+_REACHING = frozenset(
+    [*_CALLED, Object, Instance, Mapping, Sequence]
+)  # what something can be reached through
 
 
 @hears("unknown call")
 def handed(m: Machine, symbol: Symbol, call: Call) -> None:
-    """Code out of view is called: it can fill what it is given now, and what the callbacks given before can reach."""
+    """Code out of view is called: it can fill what it is given now, and what the callbacks given
+    before can reach.
+    """
     callbacks: deque[Abstract] = m.state.setdefault("callbacks", deque(maxlen=MOST_KEPT))
     opened: dict[int, int] = {}
     for value in [*call.values, *receiver(m, symbol)]:
@@ -63,25 +69,35 @@ def receiver(m: Machine, symbol: Symbol) -> list[Abstract]:
 
 
 def is_callback(value: Abstract) -> bool:
-    return isinstance(value, _CALLED) or (isinstance(value, Object) and value.cls == "functools.partial")
+    return isinstance(value, _CALLED) or (
+        isinstance(value, Object) and value.cls == "functools.partial"
+    )
 
 
 def within(callback: Abstract) -> list[Abstract]:
-    """What a callback has at hand: the object of a method, what a partial holds, what free names are bound to."""
+    """What a callback has at hand: the object of a method, what a partial holds, what free names
+    are bound to.
+    """
     match callback:
         case Bound():
             return [callback.receiver, callback.function]
         case Builtin():
             return [part for part in (callback.wraps, callback.receiver) if part is not None]
         case Object() if callback.cls == "functools.partial":
-            return [callback.state["func"], *callback.state["args"], *callback.state["keywords"].values()]
+            return [
+                callback.state["func"],
+                *callback.state["args"],
+                *callback.state["keywords"].values(),
+            ]
         case Function():
             return _reached(callback)
     return []
 
 
 def _open(m: Machine, value: Abstract, opened: dict[int, int], depth: int = 0) -> None:
-    """Leaves open what is empty in `value`, and in what it can reach; `opened` says at what depth that was done."""
+    """Leaves open what is empty in `value`, and in what it can reach; `opened` says at what depth
+    that was done.
+    """
     if isinstance(value, Mapping | Sequence):
         _open_container(m, value, depth)
     elif isinstance(value, Instance):
@@ -100,7 +116,8 @@ def _open(m: Machine, value: Abstract, opened: dict[int, int], depth: int = 0) -
 def _forget_numbers(m: Machine, instance: Instance) -> None:
     """Makes unknown the numbers of an object that methods change which code out of view can call.
 
-    `meter.add(loss)` can be called by `model(x, meter)`; a method that is being run is not called anew.
+    `meter.add(loss)` can be called by `model(x, meter)`; a method that is being run is not called
+    anew.
     """
     if any(frame.locals.get("self") is instance for frame in m.frames):
         return
@@ -114,7 +131,9 @@ def _forget_numbers(m: Machine, instance: Instance) -> None:
 def _changed(cls: Class) -> frozenset[str]:
     """The attributes that methods of a class write, after it is made."""
     lineage = [each for each in cls.lineage() if isinstance(each, Class)]
-    methods = [node.source for each in lineage for node in each.node.body if isinstance(node, ir.Function)]
+    methods = [
+        node.source for each in lineage for node in each.node.body if isinstance(node, ir.Function)
+    ]
     return fields.elsewhere("__init__", methods).written
 
 
@@ -123,7 +142,9 @@ def _open_container(m: Machine, container: Mapping | Sequence, depth: int) -> No
         return
     if not container.items:
         container.open = True
-        m.symbols.pop(id(container), None)  # what was read from it before says nothing of what is in it now
+        m.symbols.pop(
+            id(container), None
+        )  # what was read from it before says nothing of what is in it now
         return
     for item in container.items.values() if isinstance(container, Mapping) else container.items:
         if isinstance(item, Mapping | Sequence | Instance) and depth < MAX_DEPTH:

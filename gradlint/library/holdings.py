@@ -1,10 +1,11 @@
-"""What an optimizer comes to hold, and what it does not: parts added late, parts in plain containers, freezes in vain.
+"""What an optimizer comes to hold, and what it does not: parts added late, parts in plain
+containers, freezes in vain.
 
-Facts on the tape: `optimizer` (one is made), `attached` (a parameter became part of a module after one was made),
-`plain-container` (a parameter lies in a list, dict or record that registers nothing; `source` is one that the module
-has registered, if possible one that an optimizer holds), `frozen-in-vain` (a statement meant to freeze that does
-nothing), `exhausted` (a generator of parameters is used a second time), `not-called` (a method is named as a
-statement).
+Facts on the tape: `optimizer` (one is made), `attached` (a parameter became part of a module after
+one was made), `plain-container` (a parameter lies in a list, dict or record that registers nothing;
+`source` is one that the module has registered, if possible one that an optimizer holds),
+`frozen-in-vain` (a statement meant to freeze that does nothing), `exhausted` (a generator of
+parameters is used a second time), `not-called` (a method is named as a statement).
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     from gradlint.finding import Span
     from gradlint.interpret.machine import Frame, Machine
 
-_HOLDING = frozenset([Unknown, Object, Instance, Sequence, Mapping])  # what an optimizer is, or can be had from
+_HOLDING = frozenset(
+    [Unknown, Object, Instance, Sequence, Mapping]
+)  # what an optimizer is, or can be had from
 _RUNS = frozenset(
     ["step", "train", "run", "fit", "epoch", "loop"]
 )  # what a name with one of these does is no setting up
@@ -70,7 +73,18 @@ MISSPELT = frozenset(
 
 _BEGINS = frozenset(
     f"torch.{name}"
-    for name in ("zeros", "ones", "full", "empty", "rand", "randn", "normal", "eye", "linspace", "logspace")
+    for name in (
+        "zeros",
+        "ones",
+        "full",
+        "empty",
+        "rand",
+        "randn",
+        "normal",
+        "eye",
+        "linspace",
+        "logspace",
+    )
 )
 
 
@@ -84,23 +98,41 @@ def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, ca
         for tensor in parameters_in(m, part, call):
             m.emit(tape.Fact(at=at, what="attached", value=tensor.node, detail=name))
     if isinstance(part, Tensor) and _replaces_parameter(owner, name, part.node):
-        m.emit(tape.Fact(at=at, what="non-leaf-attribute", value=part.node, text=call.frame.text(call.node)))
+        m.emit(
+            tape.Fact(
+                at=at, what="non-leaf-attribute", value=part.node, text=call.frame.text(call.node)
+            )
+        )
     if isinstance(part, Tensor) and part.node.kind is Kind.PARAMETER:
         frozen = _frozen_before(m, owner, name)
-        if frozen is not None and part.node.requires_grad and (how := _in_its_place(m, part, frozen)):
+        if (
+            frozen is not None
+            and part.node.requires_grad
+            and (how := _in_its_place(m, part, frozen))
+        ):
             m.emit(
-                tape.Fact(at=at, what="frozen-in-vain", value=part.node, detail=how, text=call.frame.text(call.node))
+                tape.Fact(
+                    at=at,
+                    what="frozen-in-vain",
+                    value=part.node,
+                    detail=how,
+                    text=call.frame.text(call.node),
+                )
             )
 
 
 def _is_made_to_be_trained(node: Value) -> bool:
-    """Whether it is a leaf that begins as numbers which the program writes or draws, not as data: no input, say."""
+    """Whether it is a leaf that begins as numbers which the program writes or draws, not as data:
+    no input, say.
+    """
     return node.kind is Kind.LEAF and (node.op in _BEGINS or node.flags >= WRITTEN_OUT)
 
 
 def _replaces_parameter(owner: Instance | Object, name: str, node: Value) -> bool:
-    """Whether a cast of a parameter takes the name of a registered one (torch raises), or what was computed from one
-    that is made on the spot stands for it: no module ever holds that. What else it is computed from can be numbers."""
+    """Whether a cast of a parameter takes the name of a registered one (torch raises), or what was
+    computed from one that is made on the spot stands for it: no module ever holds that. What else
+    it is computed from can be numbers.
+    """
     if node.kind is not Kind.OPERATION or not node.requires_grad:
         return False
     known = [leaf for leaf in leaves(node) if not (leaf.kind is Kind.UNKNOWN and leaf.assumed)]
@@ -120,29 +152,46 @@ def _replaces_parameter(owner: Instance | Object, name: str, node: Value) -> boo
 def is_nowhere(value: Value) -> bool:
     """Whether it is a parameter that was given no name: `nn.Parameter(x) * s`."""
     parameter = value.parameter
-    return value.kind is Kind.PARAMETER and parameter is not None and parameter.module is None and not value.name
+    return (
+        value.kind is Kind.PARAMETER
+        and parameter is not None
+        and parameter.module is None
+        and not value.name
+    )
 
 
 def _frozen_before(m: Machine, owner: Instance | Object, name: str) -> Tensor | None:
     """The frozen parameter that `owner.name` has been so far."""
     own = owner.state.get("parameters")
     before = owner.attrs.get(name) or (own.get(name) if isinstance(own, dict) else None)
-    if isinstance(before, Tensor) and before.node.cut is Cut.FROZEN and not before.node.requires_grad:
+    if (
+        isinstance(before, Tensor)
+        and before.node.cut is Cut.FROZEN
+        and not before.node.requires_grad
+    ):
         return before
     return None
 
 
 def is_named(node: Value, call: Call) -> bool:
-    """Whether a statement names the very parameter that it freezes: `embedding.weight.requires_grad = False`."""
+    """Whether a statement names the very parameter that it freezes:
+    `embedding.weight.requires_grad = False`.
+    """
     said = call.node.function if isinstance(call.node, ir.Call) else call.node
     holder = said.target if isinstance(said, ir.Attribute) else None
-    return isinstance(holder, ir.Attribute) and node.parameter is not None and holder.name == node.parameter.name
+    return (
+        isinstance(holder, ir.Attribute)
+        and node.parameter is not None
+        and holder.name == node.parameter.name
+    )
 
 
 def _in_its_place(m: Machine, part: Tensor, frozen: Tensor) -> str:
-    """How a parameter takes the place of a frozen one and was to be frozen with it; "" where it may be trained.
+    """How a parameter takes the place of a frozen one and was to be frozen with it; "" where it may
+    be trained.
 
-    It is made from it, or it is put there before any training, and the freezing was of this one parameter.
+    It is made from it, or it is put there before any training, and the freezing was of this one
+    parameter.
     """
     if _comes_from(m, part, frozen):
         return "wrapped"
@@ -174,42 +223,62 @@ def parameters_in(m: Machine, part: Abstract, call: Call, depth: int = 0) -> Ite
 
 
 def _is_record(part: Abstract) -> bool:
-    """Whether it is of a dataclass or a named tuple, which hold what they are given as a dict does."""
+    """Whether it is of a dataclass or a named tuple, which hold what they are given as a dict
+    does.
+    """
     if is_module(part) or not isinstance(part, Instance | Object):
         return False
-    return records.is_named_tuple(part) or (isinstance(part, Instance) and records.is_made_of_fields(part.cls))
+    return records.is_named_tuple(part) or (
+        isinstance(part, Instance) and records.is_made_of_fields(part.cls)
+    )
 
 
 @hears("end")
 def tell_plain_containers(m: Machine) -> None:
-    """Which parameters lie in lists, tuples and dicts of a module, and nowhere among its registered parts; and which
-    tensors require grad there that are no parameters."""
+    """Which parameters lie in lists, tuples and dicts of a module, and nowhere among its registered
+    parts; and which tensors require grad there that are no parameters.
+    """
     for owner, name, container, call in m.state.get("plain-containers", []):
         if owner.attrs.get(name) is not container:
             continue
         registered = [tensor.node for _, tensor in named_parameters(m, owner, call)]
         known = {id(node.parameter) for node in registered}
-        beside = next((node for node in registered if _is_trained(m, node)), registered[0] if registered else None)
+        beside = next(
+            (node for node in registered if _is_trained(m, node)),
+            registered[0] if registered else None,
+        )
         held = [container] if isinstance(container, Tensor) else parameters_in(m, container, call)
         for tensor in held:
             if id(tensor.node.parameter) not in known:
                 at: Span = call.frame.span(call.node)
                 path = f"{owner.module.path}.{name}" if owner.module is not None else name
                 kind, node = _kind(container), tensor.node
-                m.emit(tape.Fact(at=at, what="plain-container", value=node, source=beside, detail=path, text=kind))
+                m.emit(
+                    tape.Fact(
+                        at=at,
+                        what="plain-container",
+                        value=node,
+                        source=beside,
+                        detail=path,
+                        text=kind,
+                    )
+                )
 
 
 def _is_trained(m: Machine, node: Value) -> bool:
     """Whether an optimizer holds a parameter."""
     optimizers: list[tape.Optimizer] = m.state.get("optimizers", [])
-    return node.parameter is not None and any(optimizer.holds(node.parameter) for optimizer in optimizers)
+    return node.parameter is not None and any(
+        optimizer.holds(node.parameter) for optimizer in optimizers
+    )
 
 
 def _kind(container: Abstract) -> str:
-    """What replaces a container: a list, a dict by text; "" where nothing does, "records" where it has some.
+    """What replaces a container: a list, a dict by text; "" where nothing does, "records" where it
+    has some.
 
-    A tensor is replaced by a parameter. What is found by other keys than texts, or by the fields of a record, can be
-    held by a list beside it: "modules by key", "parameters by field: mean scale".
+    A tensor is replaced by a parameter. What is found by other keys than texts, or by the fields of
+    a record, can be held by a list beside it: "modules by key", "parameters by field: mean scale".
     """
     if isinstance(container, Tensor):
         return "tensor"
@@ -229,7 +298,11 @@ def _kind(container: Abstract) -> str:
 def _held_beside(held: Iterable[Abstract], by: str) -> str:
     """What all that a container holds is, which a list can hold beside it."""
     found = {
-        "modules" if is_module(each) else "parameters" if isinstance(each, Tensor) and each.node.parameter else ""
+        "modules"
+        if is_module(each)
+        else "parameters"
+        if isinstance(each, Tensor) and each.node.parameter
+        else ""
         for each in held
     }
     return f"{found.pop()} by {by}" if len(found) == 1 and "" not in found else ""
@@ -239,7 +312,14 @@ def loaded(m: Machine, parameter: Tensor, source: Tensor, call: Call) -> None:
     """Copies values into a parameter, as `load_state_dict` does: a fact `values-loaded`."""
     at, text = call.frame.span(call.node), call.frame.text(call.node)
     m.emit(
-        tape.Fact(at=at, what="values-loaded", value=parameter.node, source=source.node, detail=call.name, text=text)
+        tape.Fact(
+            at=at,
+            what="values-loaded",
+            value=parameter.node,
+            source=source.node,
+            detail=call.name,
+            text=text,
+        )
     )
 
 
@@ -259,7 +339,11 @@ def in_vain(m: Machine, value: Value | None, how: str, call: Call) -> None:
 def freezes_data(m: Machine, tensor: Tensor, call: Call) -> None:
     """`parameter.data.requires_grad = False` is said of a tensor that is thrown away."""
     said = call.node.function if isinstance(call.node, ir.Call) else call.node
-    if isinstance(said, ir.Attribute) and isinstance(said.target, ir.Attribute) and said.target.name == "data":
+    if (
+        isinstance(said, ir.Attribute)
+        and isinstance(said.target, ir.Attribute)
+        and said.target.name == "data"
+    ):
         for node in tensor.node.inputs:
             if node.kind is Kind.PARAMETER and node.requires_grad:
                 in_vain(m, node, "data", call)
@@ -273,11 +357,15 @@ def freezes_rows(m: Machine, tensor: Tensor, call: Call) -> None:
 
 
 def thaws_rows(m: Machine, tensor: Tensor, call: Call) -> None:
-    """`parameter[5:].requires_grad_(True)` of a frozen one makes a leaf of its own: a fact `thawed-in-vain`."""
+    """`parameter[5:].requires_grad_(True)` of a frozen one makes a leaf of its own: a fact
+    `thawed-in-vain`.
+    """
     whole = _whole(tensor)
     if whole is not None and not whole.node.requires_grad:
         at, text = call.frame.span(call.node), call.frame.text(call.node)
-        m.emit(tape.Fact(at=at, what="thawed-in-vain", value=whole.node, source=tensor.node, text=text))
+        m.emit(
+            tape.Fact(at=at, what="thawed-in-vain", value=whole.node, source=tensor.node, text=text)
+        )
 
 
 def _whole(view: Tensor) -> Tensor | None:
@@ -323,15 +411,25 @@ def misspelt(m: Machine, receiver: Abstract, call: Call) -> None:
 @hears("discarded")
 def compared(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`p.requires_grad == False` as a statement."""
-    if isinstance(node, ir.Compare) and isinstance(node.left, ir.Attribute) and node.left.name == "requires_grad":
+    if (
+        isinstance(node, ir.Compare)
+        and isinstance(node.left, ir.Attribute)
+        and node.left.name == "requires_grad"
+    ):
         owner = m.evaluate(node.left.target, frame)
-        if isinstance(owner, Tensor) and owner.node.kind is Kind.PARAMETER and owner.node.requires_grad:
+        if (
+            isinstance(owner, Tensor)
+            and owner.node.kind is Kind.PARAMETER
+            and owner.node.requires_grad
+        ):
             in_vain(m, owner.node, "compared", Call("==", [], {}, node, frame))
 
 
 @hears("discarded")
 def written_and_dropped(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
-    """`memory[mask].zero_()` as a statement: rows that were copied for it are written, and given up."""
+    """`memory[mask].zero_()` as a statement: rows that were copied for it are written, and given
+    up.
+    """
     writes = m.tape.of(tape.InPlace) if isinstance(value, Tensor) else ()
     event = writes[-1] if writes else None
     if event is None or event.after is not getattr(value, "node", None) or event.before.name:
@@ -343,17 +441,31 @@ def written_and_dropped(m: Machine, value: Abstract, node: ir.Node, frame: Frame
 @hears("discarded")
 def not_called(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`loss.backward` as a statement: the method is looked up, and nothing is done."""
-    if isinstance(node, ir.Attribute) and node.name in ("backward", "step") and isinstance(value, Bound | Builtin):
-        m.emit(tape.Fact(at=frame.span(node), what="not-called", detail=node.name, text=frame.text(node)))
+    if (
+        isinstance(node, ir.Attribute)
+        and node.name in ("backward", "step")
+        and isinstance(value, Bound | Builtin)
+    ):
+        m.emit(
+            tape.Fact(
+                at=frame.span(node), what="not-called", detail=node.name, text=frame.text(node)
+            )
+        )
 
 
 @hears("used up")
 def used_up(m: Machine, generator: Sequence, call: Call) -> None:
     """A generator that has been used up is used again: worth saying where it held parameters."""
     for item in generator.items:
-        held = item.items[-1] if isinstance(item, Sequence) and item.kind == "tuple" and item.items else item
+        held = (
+            item.items[-1]
+            if isinstance(item, Sequence) and item.kind == "tuple" and item.items
+            else item
+        )
         if isinstance(held, Tensor) and held.node.kind is Kind.PARAMETER:
-            related = ((generator.consumed, "used up here"),) if generator.consumed is not None else ()
+            related = (
+                ((generator.consumed, "used up here"),) if generator.consumed is not None else ()
+            )
             at, text = call.frame.span(call.node), call.frame.text(call.node)
             m.emit(tape.Fact(at=at, what="exhausted", value=held.node, related=related, text=text))
             return
@@ -363,7 +475,11 @@ def used_up(m: Machine, generator: Sequence, call: Call) -> None:
 def handed_away(m: Machine, symbol: Symbol, call: Call) -> None:
     """What is given an optimizer may step it; a schedule steers its rate alone."""
     values = call.values
-    steers = values and evidence.role(symbol.text) == "scheduler" and _RUNS.isdisjoint(names.words(symbol.text))
+    steers = (
+        values
+        and evidence.role(symbol.text) == "scheduler"
+        and _RUNS.isdisjoint(names.words(symbol.text))
+    )
     if not steers:
         escapes(m, values, call)
 
@@ -390,7 +506,12 @@ def escapes(m: Machine, values: Iterable[Abstract], call: Call, depth: int = 0) 
             handle = value.state.get("handle")
             if isinstance(handle, tape.Optimizer):
                 handle.escapes = True
-            elif isinstance(value, Instance) and depth < MAX_DEPTH and value.module is None and value.attrs:
+            elif (
+                isinstance(value, Instance)
+                and depth < MAX_DEPTH
+                and value.module is None
+                and value.attrs
+            ):
                 escapes(m, value.attrs.values(), call, depth + 1)
         elif isinstance(value, Sequence | Mapping) and depth < MAX_DEPTH and value.items:
             inner = value.items if isinstance(value, Sequence) else value.items.values()
@@ -398,7 +519,9 @@ def escapes(m: Machine, values: Iterable[Abstract], call: Call, depth: int = 0) 
 
 
 def _unknown_escapes(m: Machine, symbol: Symbol, call: Call, depth: int) -> None:
-    """Something unknown is handed there: it may be an optimizer, and one may have been put into it."""
+    """Something unknown is handed there: it may be an optimizer, and one may have been put into
+    it.
+    """
     if symbol in m.state.get("unknown-optimizers", {}):
         m.state["unknown-optimizers"][symbol].escapes = True
     if symbol in m.overrides and depth < MAX_DEPTH and m.state.get("optimizers"):
@@ -406,7 +529,9 @@ def _unknown_escapes(m: Machine, symbol: Symbol, call: Call, depth: int) -> None
 
 
 def constant_zero(value: Abstract) -> bool:
-    """Whether a tensor was made of zeros, or was just filled with them: `torch.empty(2).zero_()`."""
+    """Whether a tensor was made of zeros, or was just filled with them:
+    `torch.empty(2).zero_()`.
+    """
     if not isinstance(value, Tensor):
         return False
     is_filled = value.node.op == "torch.Tensor.zero_" and not value.node.requires_grad
@@ -423,11 +548,18 @@ def reads_gradient(m: Machine, tensor: Tensor, call: Call) -> None:
         or id(node) in m.state.get("grad-kept", set())
     ):
         return
-    made_of = [source for source in node.inputs if source.kind in (Kind.LEAF, Kind.PARAMETER) and not source.assumed]
+    made_of = [
+        source
+        for source in node.inputs
+        if source.kind in (Kind.LEAF, Kind.PARAMETER) and not source.assumed
+    ]
     others = [source for source in node.inputs if source.requires_grad and source not in made_of]
     if made_of and not others:
         m.emit(
             tape.Fact(
-                at=node.at, what="non-leaf-grad", value=node, related=((call.frame.span(call.node), "read here"),)
+                at=node.at,
+                what="non-leaf-grad",
+                value=node,
+                related=((call.frame.span(call.node), "read here"),),
             )
         )

@@ -1,7 +1,9 @@
-"""Hooks that run once a gradient was added up, `register_post_accumulate_grad_hook`: they are given the parameter.
+"""Hooks that run once a gradient was added up, `register_post_accumulate_grad_hook`: they are given
+the parameter.
 
-What a hook does with its argument is read from its source. Each place that takes the parameter for its gradient is a
-fact `parameter-for-gradient`, where no place reads the gradient of the argument or hands the argument on:
+What a hook does with its argument is read from its source. Each place that takes the parameter for
+its gradient is a fact `parameter-for-gradient`, where no place reads the gradient of the argument
+or hands the argument on:
 
     def collect(g):
         master.grad.add_(g / 4)     # adds the parameter up
@@ -23,10 +25,14 @@ from gradlint.source.blocks import walk
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-_KEYS = frozenset(["id", "isinstance", "hash", "print", "len"])  # functions that take it for no tensor
+_KEYS = frozenset(
+    ["id", "isinstance", "hash", "print", "len"]
+)  # functions that take it for no tensor
 _DISTRIBUTED = "torch.distributed."
 READ = "read"
-Mistake = tuple[ast.expr | ast.stmt, str]  # where a hook takes its argument for the gradient, and what it does with it
+Mistake = tuple[
+    ast.expr | ast.stmt, str
+]  # where a hook takes its argument for the gradient, and what it does with it
 
 
 @method("torch.Tensor", "register_post_accumulate_grad_hook")
@@ -39,14 +45,23 @@ def register(m: Machine, tensor: Tensor, call: Call) -> Abstract:
         name = argument(function.node.source, is_method)
         registered = ((call.frame.span(call.node), "registered"),)
         for node, how in mistaken(function.node.source, is_method):
-            at = function.node.code.span((node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0))
+            at = function.node.code.span(
+                (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+            )
             m.emit(
                 tape.Fact(
-                    at=at, what="parameter-for-gradient", value=tensor.node, detail=how, text=name, related=registered
+                    at=at,
+                    what="parameter-for-gradient",
+                    value=tensor.node,
+                    detail=how,
+                    text=name,
+                    related=registered,
                 )
             )
     if isinstance(function, Function) and tensor.node.parameter is not None:
-        m.state.setdefault("gradient-hooks", {}).setdefault(tensor.node.parameter, []).append((tensor, hook))
+        m.state.setdefault("gradient-hooks", {}).setdefault(tensor.node.parameter, []).append(
+            (tensor, hook)
+        )
     else:
         tell("data call", m, m.symbol(tensor), call)
     return m.unknown("hook", data=True)
@@ -64,7 +79,9 @@ def run(m: Machine, sink: tape.Backward, call: Call) -> None:
 
 
 def mistaken(function: ast.AST, is_method: bool) -> list[Mistake]:
-    """Where a hook takes its argument for the gradient; nothing where it may read the gradient of that."""
+    """Where a hook takes its argument for the gradient; nothing where it may read the gradient of
+    that.
+    """
     name = argument(function, is_method)
     parents = {id(inner): node for node in walk(function) for inner in ast.iter_child_nodes(node)}
     uses = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == name]
@@ -86,7 +103,9 @@ def argument(function: ast.AST, is_method: bool) -> str:
 
 
 def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
-    """Where a use takes the parameter for a gradient; nowhere, where it asks what it is like; None of any other use."""
+    """Where a use takes the parameter for a gradient; nowhere, where it asks what it is like; None
+    of any other use.
+    """
     above = parents.get(id(use))
     if isinstance(above, ast.AugAssign) and above.target is use:
         return [(above, tape.WRITTEN)]  # g *= 0.5
@@ -97,7 +116,9 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
         match outer:
             case ast.Attribute(attr=name):
                 effect = lookup(name)
-                if name in ("shape", "dtype", "device", "ndim") or (effect is not None and effect.describes):
+                if name in ("shape", "dtype", "device", "ndim") or (
+                    effect is not None and effect.describes
+                ):
                     return []
                 if effect is None:
                     return None
@@ -108,17 +129,23 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
                 value = outer
             case ast.Call(func=ast.Name(id=name)) if name in _KEYS:
                 return []
-            case ast.Call(func=ast.Attribute(attr=name, value=owner)) if name.endswith("_") and _is_gradient(owner):
+            case ast.Call(func=ast.Attribute(attr=name, value=owner)) if name.endswith(
+                "_"
+            ) and _is_gradient(owner):
                 return [(outer, READ)]
             case ast.Call(func=called) if f"{_DISTRIBUTED}{effects.last(called)}" in FUNCTIONS:
                 return [(outer, tape.WRITTEN)]
-            case ast.Call(func=ast.Attribute(attr=name, value=ast.Name(id="torch"))) if lookup(name) is not None:
+            case ast.Call(func=ast.Attribute(attr=name, value=ast.Name(id="torch"))) if (
+                lookup(name) is not None
+            ):
                 value = outer
             case ast.BinOp() | ast.UnaryOp():
                 value = outer
             case ast.Return() | ast.Lambda():
                 return None if value is use else [(value, READ)]  # type: ignore[list-item]
-            case ast.Assign(targets=[target]) | ast.AugAssign(target=target) if _is_gradient(target):
+            case ast.Assign(targets=[target]) | ast.AugAssign(target=target) if _is_gradient(
+                target
+            ):
                 return [(outer, READ)]
             case _:
                 return None

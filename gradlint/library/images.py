@@ -1,4 +1,6 @@
-"""`torchvision.transforms`: what is made of an image carries no gradient; what is made of a tensor, what that does."""
+"""`torchvision.transforms`: what is made of an image carries no gradient; what is made of a tensor,
+what that does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Functions that autograd does not look into: kernels that a compiler takes from Python, and custom operators."""
+"""Functions that autograd does not look into: kernels that a compiler takes from Python, and custom
+operators.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,18 @@ KERNEL = "triton.JITFunction"
 OPERATOR = "torch.library.CustomOpDef"
 
 
-@function("triton.jit", "triton.runtime.jit.jit", "numba.cuda.jit", "taichi.kernel", "taichi.func", "warp.kernel")
+@function(
+    "triton.jit",
+    "triton.runtime.jit.jit",
+    "numba.cuda.jit",
+    "taichi.kernel",
+    "taichi.func",
+    "warp.kernel",
+)
 def kernel(m: Machine, call: Call) -> Abstract:
-    """`@triton.jit`, bare or with settings: `pointer += offset` in it writes to no tensor, as autograd sees it."""
+    """`@triton.jit`, bare or with settings: `pointer += offset` in it writes to no tensor, as
+    autograd sees it.
+    """
     if call.args and isinstance(call.args[0], Function):
         return Object(KERNEL, call.frame.span(call.node))
     return Builtin(call.name, kernel)
@@ -24,7 +35,9 @@ def kernel(m: Machine, call: Call) -> Abstract:
 
 @function("torch.library.custom_op", "torch.library.triton_op")
 def custom_operator(m: Machine, call: Call) -> Abstract:
-    """`@custom_op("mine::norm", mutates_args=())`: its gradient is what `register_autograd` is given, out of view."""
+    """`@custom_op("mine::norm", mutates_args=())`: its gradient is what `register_autograd` is
+    given, out of view.
+    """
     if any(isinstance(given, Function) for given in call.args):
         return Object(OPERATOR, call.frame.span(call.node))
     return Builtin(call.name, custom_operator)

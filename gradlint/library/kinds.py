@@ -1,11 +1,15 @@
-"""The classes of `torch.nn` that layers are derived from, and the modules that they are defined in."""
+"""The classes of `torch.nn` that layers are derived from, and the modules that they are defined
+in.
+"""
 
 from gradlint.interpret.registry import alias, parent
 from gradlint.library.effects import layer_bases
 
 _HOMES = (
-    "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout", "flatten",
-    "fold", "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse",
+    "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance",
+    "dropout", "flatten",
+    "fold", "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle",
+    "pooling", "rnn", "sparse",
     "transformer", "upsampling",
 )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Losses: each value with a gradient that a loss function gives, or that a variable called a loss is bound to.
+"""Losses: each value with a gradient that a loss function gives, or that a variable called a loss
+is bound to.
 
 Each is a fact `loss` on the tape; its `detail` is the name of the variable, or empty.
 """
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 
 def refuses(m: Machine, op: str, call: Call) -> None:
-    """Raises where a loss function is to compare a Python number, as all of them do (torch 2.13): `logits = 0`, to
-    which nothing was added."""
+    """Raises where a loss function is to compare a Python number, as all of them do (torch 2.13):
+    `logits = 0`, to which nothing was added.
+    """
     given = call.get(0, "input")
     if isinstance(given, Const) and type(given.value) in (int, float) and is_loss_function(op):
         at = call.frame.span(call.node)

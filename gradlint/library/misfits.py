@@ -1,7 +1,8 @@
-"""What optimizers and clips refuse to take for parameters: modules, generators in a list, pairs with names.
+"""What optimizers and clips refuse to take for parameters: modules, generators in a list, pairs
+with names.
 
-Each is a fact `not-parameters`, with its place in the argument: `1/2 params *` is every item of `params` of the second
-of two groups.
+Each is a fact `not-parameters`, with its place in the argument: `1/2 params *` is every item of
+`params` of the second of two groups.
 """
 
 from __future__ import annotations
@@ -38,14 +39,20 @@ _PARAMETERS = "torch.nn.ParameterList"  # whose items are parameters
 
 
 def refuse(m: Machine, given: Abstract | None, call: Call, keyword: str, *, groups: bool) -> None:
-    """Raises where torch does. An optimizer takes `groups` of parameters, and pairs with names; a clip does not."""
+    """Raises where torch does. An optimizer takes `groups` of parameters, and pairs with names; a
+    clip does not.
+    """
     found = list(_misfits(m, given, (), groups=groups)) if given is not None else []
     if not found:
         return
     at, where = call.frame.span(call.node), _argument(call, keyword)
     for words, path in found:
         inner = ((where, " ".join(path)),)
-        m.emit(tape.Fact(at=where, what="not-parameters", detail=words, text=call.called, related=inner))
+        m.emit(
+            tape.Fact(
+                at=where, what="not-parameters", detail=words, text=call.called, related=inner
+            )
+        )
     error = "TypeError" if groups else "AttributeError"
     raise Raised(Object(f"builtins.{error}", at), at)
 
@@ -54,12 +61,20 @@ def _argument(call: Call, keyword: str) -> Span:
     """Where the argument stands, or else the call."""
     if not isinstance(call.node, ir.Call):
         return call.frame.span(call.node)
-    written = [*call.node.args[:1], *(node for name, node in call.node.kwargs if name == keyword), call.node]
+    written = [
+        *call.node.args[:1],
+        *(node for name, node in call.node.kwargs if name == keyword),
+        call.node,
+    ]
     return call.frame.span(written[0])
 
 
-def _misfits(m: Machine, given: Abstract, path: Path, *, groups: bool) -> Iterator[tuple[str, Path]]:
-    """What is refused, in words, and its place in what is given; nothing where nothing is known to be."""
+def _misfits(
+    m: Machine, given: Abstract, path: Path, *, groups: bool
+) -> Iterator[tuple[str, Path]]:
+    """What is refused, in words, and its place in what is given; nothing where nothing is known to
+    be.
+    """
     if isinstance(given, Bound | Builtin | Function):
         yield "a method that is not called", path
     elif _is_no_list(m, given):
@@ -69,14 +84,20 @@ def _misfits(m: Machine, given: Abstract, path: Path, *, groups: bool) -> Iterat
             list(_misfits_of_item(m, item, (*path, f"{at}/{len(given.items)}"), groups=groups))
             for at, item in enumerate(given.items)
         ]
-        sorts = {words if len(place) == len(path) + 1 else "" for inner in found for words, place in inner}
+        sorts = {
+            words if len(place) == len(path) + 1 else ""
+            for inner in found
+            for words, place in inner
+        }
         if len(sorts) == 1 and "" not in sorts and all(found):
             yield sorts.pop(), (*path, tape.EVERY)
         else:
             yield from itertools.chain(*found)
 
 
-def _misfits_of_item(m: Machine, item: Abstract, path: Path, *, groups: bool) -> Iterator[tuple[str, Path]]:
+def _misfits_of_item(
+    m: Machine, item: Abstract, path: Path, *, groups: bool
+) -> Iterator[tuple[str, Path]]:
     if isinstance(item, Mapping):
         inner = item.items.get("params")
         if groups and inner is not None:
@@ -106,5 +127,7 @@ def _is_no_list(m: Machine, given: Abstract) -> bool:
     if isinstance(given, Instance):
         bases = given.cls.libraries()
         is_own = m.session.member_of(given.cls, "__iter__") is not None
-        return not (is_own or given.cls.has_unknown_base or any(is_a(base, _PARAMETERS) for base in bases))
+        return not (
+            is_own or given.cls.has_unknown_base or any(is_a(base, _PARAMETERS) for base in bases)
+        )
     return isinstance(given, Object) and not is_a(given.cls, _PARAMETERS)

@@ -1,4 +1,6 @@
-"""Grad mode: `no_grad`, `enable_grad`, `inference_mode`, `set_grad_enabled`, as context, decorator and call."""
+"""Grad mode: `no_grad`, `enable_grad`, `inference_mode`, `set_grad_enabled`, as context, decorator
+and call.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,19 @@ from gradlint import tape
 from gradlint.interpret import conditions
 from gradlint.interpret.machine import GradState, Visit
 from gradlint.interpret.registry import alias, canonical, function, hears, method
-from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Builtin, Call, Class, Const, Function, Lib, Object
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Abstract,
+    Builtin,
+    Call,
+    Class,
+    Const,
+    Function,
+    Lib,
+    Object,
+)
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -28,12 +42,20 @@ alias("torch.autograd.grad_mode", "torch")
 
 @function(*MODES)
 def mode(m: Machine, call: Call) -> Abstract:
-    """The context manager. `set_grad_enabled(x)` acts at once; as a bare call nothing restores it."""
+    """The context manager. `set_grad_enabled(x)` acts at once; as a bare call nothing restores
+    it.
+    """
     if call.name in ("torch.no_grad", "torch.inference_mode", "torch.enable_grad") and call.args:
         wrapped = call.args[0]
         if isinstance(wrapped, Function | Builtin | Class):
             return decorated(
-                m, Object(call.name, call.frame.span(call.node), {"enabled": call.name == "torch.enable_grad"}), wrapped
+                m,
+                Object(
+                    call.name,
+                    call.frame.span(call.node),
+                    {"enabled": call.name == "torch.enable_grad"},
+                ),
+                wrapped,
             )
     given = call.get(0, "mode")
     enabled = call.name == "torch.enable_grad"
@@ -49,7 +71,9 @@ def mode(m: Machine, call: Call) -> Abstract:
 
 
 def decorated(m: Machine, made: Object, wrapped: Abstract) -> Abstract:
-    """A function under the mode; each call of it enters the mode anew, and so does a generator that goes on."""
+    """A function under the mode; each call of it enters the mode anew, and so does a generator that
+    goes on.
+    """
     function = wrapped
     while isinstance(function, Builtin) and function.wraps is not None:
         function = function.wraps
@@ -61,7 +85,11 @@ def decorated(m: Machine, made: Object, wrapped: Abstract) -> Abstract:
             result = machine.call(wrapped, call)
         finally:
             machine.restore_grad_mode(before, made.at)
-        if isinstance(result, Object) and result.cls == "builtins.generator" and result.state["function"] is function:
+        if (
+            isinstance(result, Object)
+            and result.cls == "builtins.generator"
+            and result.state["function"] is function
+        ):
             result.state.setdefault("around", partial(_go_on, made))
         return result
 
@@ -117,14 +145,18 @@ def run_inside(m: Machine, made: Object, call: Call) -> Abstract:
 
 
 def _before(m: Machine, made: Object) -> GradState:
-    """What the end of the context restores: `set_grad_enabled` has remembered it when it was called."""
+    """What the end of the context restores: `set_grad_enabled` has remembered it when it was
+    called.
+    """
     before = made.state["before"] if made.cls == "torch.set_grad_enabled" else m.grad
     assert isinstance(before, GradState)
     return before
 
 
 def set_by_context(m: Machine, made: Object) -> None:
-    """`with torch.set_grad_enabled(…)`, or a stack of contexts: what the call has set, the `with` restores."""
+    """`with torch.set_grad_enabled(…)`, or a stack of contexts: what the call has set, the `with`
+    restores.
+    """
     m.grad.by_call = False
     for event in reversed(m.tape.events):
         if isinstance(event, tape.GradMode) and event.at == made.at:
@@ -142,9 +174,15 @@ def enter(m: Machine, made: Object, call: Call) -> Abstract:
 
 
 def _entered_at(made: Object, call: Call) -> Span:
-    """Where `context.__enter__()` is called, by hand; or where the context was made, which something else enters."""
+    """Where `context.__enter__()` is called, by hand; or where the context was made, which
+    something else enters.
+    """
     node = call.node
-    if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) and node.function.name == "__enter__":
+    if (
+        isinstance(node, ir.Call)
+        and isinstance(node.function, ir.Attribute)
+        and node.function.name == "__enter__"
+    ):
         return call.frame.span(node)
     return made.at
 
@@ -178,15 +216,32 @@ def not_entered_in(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> 
 
 
 def tell_not_entered(
-    m: Machine, value: Abstract, names: tuple[str, ...], node: ir.Node, frame: Frame, *, is_yielded: bool = False
+    m: Machine,
+    value: Abstract,
+    names: tuple[str, ...],
+    node: ir.Node,
+    frame: Frame,
+    *,
+    is_yielded: bool = False,
 ) -> None:
-    """The fact that a context is thrown away unentered, or (`detail` is `not-called`) that its class is."""
+    """The fact that a context is thrown away unentered, or (`detail` is `not-called`) that its
+    class is.
+    """
     if isinstance(value, Lib) and canonical(value.name) in names:
-        m.emit(tape.Fact(at=frame.span(node), what="context-not-entered", detail="not-called", text=frame.text(node)))
+        m.emit(
+            tape.Fact(
+                at=frame.span(node),
+                what="context-not-entered",
+                detail="not-called",
+                text=frame.text(node),
+            )
+        )
     elif isinstance(value, Object) and value.cls in names and not value.state.get("entered"):
         is_lost_here = isinstance(node, ir.Call) and not is_yielded
         at = frame.span(node) if is_lost_here else value.at
-        m.emit(tape.Fact(at=at, what="context-not-entered", detail=value.cls, text=frame.text(node)))
+        m.emit(
+            tape.Fact(at=at, what="context-not-entered", detail=value.cls, text=frame.text(node))
+        )
 
 
 @function(

@@ -12,7 +12,16 @@ from gradlint import tape
 from gradlint.interpret import conditions, layouts, tensors
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.iteration import iterates
-from gradlint.interpret.registry import alias, attribute, canonical, fallback, function, method, tell, typed
+from gradlint.interpret.registry import (
+    alias,
+    attribute,
+    canonical,
+    fallback,
+    function,
+    method,
+    tell,
+    typed,
+)
 from gradlint.interpret.statements import name_value
 from gradlint.interpret.values import (
     NONE,
@@ -78,15 +87,23 @@ def module_of(m: Machine, value: Abstract, call: Call) -> tape.Module | None:
 def make_layer(m: Machine, call: Call) -> Abstract | None:
     """`nn.Linear(…)` and every other layer of the table."""
     short = call.name.rpartition(".")[2]
-    if not call.name.startswith("torch.nn.") or not short[:1].isupper() or short.endswith("Parameter"):
+    if (
+        not call.name.startswith("torch.nn.")
+        or not short[:1].isupper()
+        or short.endswith("Parameter")
+    ):
         return None
     effect = layer(call.name)
-    made = Object(call.name, call.frame.span(call.node), {"effect": effect}, module=tape.Module(f"<{short}>"))
+    made = Object(
+        call.name, call.frame.span(call.node), {"effect": effect}, module=tape.Module(f"<{short}>")
+    )
     made.state["inplace"] = _is_in_place(m, effect, call)
     made.state["arguments"] = dict(call.kwargs)
     if effect is None or effect.has_parameters or call.name.startswith("torch.nn.utils"):
         names = _parameter_names(effect, call)
-        made.state["parameters"] = {name: make_parameter(m, name, made.module, call) for name in names}
+        made.state["parameters"] = {
+            name: make_parameter(m, name, made.module, call) for name in names
+        }
     _inner_modules(made, call)
     wanted = dtype_of(call.kwargs.get("dtype"))
     if wanted in (DType.HALF, DType.BFLOAT):
@@ -96,14 +113,18 @@ def make_layer(m: Machine, call: Call) -> Abstract | None:
 
 @fallback
 def embedded(m: Machine, call: Call) -> Abstract | None:
-    """`nn.Embedding.from_pretrained(vectors)`: an embedding whose weight is frozen, unless `freeze=False`."""
+    """`nn.Embedding.from_pretrained(vectors)`: an embedding whose weight is frozen, unless
+    `freeze=False`.
+    """
     cls, _, made_by = call.name.rpartition(".")
     if cls not in ("torch.nn.Embedding", "torch.nn.EmbeddingBag") or made_by != "from_pretrained":
         return None
     freeze = call.constant(1, "freeze", True if call.get(1, "freeze") is None else None)
     if not isinstance(freeze, bool):
         return None
-    made = Object(cls, call.frame.span(call.node), {"effect": layer(cls)}, module=tape.Module(f"<{cls}>"))
+    made = Object(
+        cls, call.frame.span(call.node), {"effect": layer(cls)}, module=tape.Module(f"<{cls}>")
+    )
     made.state["arguments"] = {}
     weight = make_parameter(m, "weight", made.module, call, requires_grad=not freeze)
     made.state["parameters"] = {"weight": weight}
@@ -118,7 +139,11 @@ def _parameter_names(effect: LayerEffect | None, call: Call) -> list[str]:
     if _is_off(effect, "bias", call):
         names = tuple(name for name in names if "bias" not in name)
     count = call.constant(2, "num_layers", 1 if call.get(2, "num_layers") is None else None)
-    numbers = [str(i) for i in range(count)] if isinstance(count, int) and 0 < count <= _MOST_LAYERS else ["*"]
+    numbers = (
+        [str(i) for i in range(count)]
+        if isinstance(count, int) and 0 < count <= _MOST_LAYERS
+        else ["*"]
+    )
     ends = ("", "_reverse") if call.constant(None, "bidirectional") is True else ("",)
     each = [number + end for number in numbers for end in ends]
     counted = [name.replace("#", layer) for layer in each for name in names if "#" in name]
@@ -155,7 +180,9 @@ def _is_in_place(m: Machine, effect: LayerEffect | None, call: Call) -> bool:
 
 
 def _inner_modules(made: Object, call: Call) -> None:
-    """Modules given to a layer (`nn.TransformerEncoder(layer, n)`) are parts of it, by a name that is not known."""
+    """Modules given to a layer (`nn.TransformerEncoder(layer, n)`) are parts of it, by a name that
+    is not known.
+    """
     for position, value in enumerate(call.values):
         if is_module(value):
             made.attrs[f"*{position}"] = value
@@ -171,7 +198,9 @@ def make_parameter(
     made_there[identity.at, identity.stack, name] += 1
     default: tape.Fact | None = m.state.get("default-dtype")
     dtype = DType(default.detail) if default is not None else DType.FLOAT
-    made = tensors.value(m, "parameter", Kind.PARAMETER, (), call.node, call.frame, parameter=identity, dtype=dtype)
+    made = tensors.value(
+        m, "parameter", Kind.PARAMETER, (), call.node, call.frame, parameter=identity, dtype=dtype
+    )
     if default is not None:
         m.emit(replace(default, value=made))
     made.requires_grad, made.storage, made.name = requires_grad, tape.Storage(), name
@@ -199,7 +228,11 @@ def set_default_dtype(m: Machine, call: Call) -> Abstract:
     """`torch.set_default_dtype(torch.float16)`: what is made from here on has this dtype."""
     wanted = dtype_of(call.get(0, "d"))
     at, text = call.frame.span(call.node), call.frame.text(call.node)
-    told = tape.Fact(at=at, what="parameter-cast", detail=wanted.value, text=text) if wanted is not None else None
+    told = (
+        tape.Fact(at=at, what="parameter-cast", detail=wanted.value, text=text)
+        if wanted is not None
+        else None
+    )
     m.state["default-set"] = True
     m.state["default-dtype"] = told if wanted in (DType.HALF, DType.BFLOAT) else None
     return NONE
@@ -223,11 +256,15 @@ def initialise(m: Machine, module: Instance | Object, call: Call) -> Abstract:
 
 
 def _become(m: Machine, module: Instance, effect: LayerEffect, call: Call) -> None:
-    """Makes an object of the program the layer that its class is derived from, where that has all of its parameters by
-    itself."""
+    """Makes an object of the program the layer that its class is derived from, where that has all
+    of its parameters by itself.
+    """
     if all(map(str.isidentifier, effect.parameters)):
         module.state["effect"], module.state["arguments"] = effect, dict(call.kwargs)
-        own = {name: make_parameter(m, name, module.module, call) for name in _parameter_names(effect, call)}
+        own = {
+            name: make_parameter(m, name, module.module, call)
+            for name in _parameter_names(effect, call)
+        }
         module.attrs |= {name: own.get(name, NONE) for name in effect.parameters}
 
 
@@ -265,10 +302,18 @@ _OF_PARAMETERS = ("torch.nn.ParameterList", "torch.nn.ParameterDict")
 def _make_parameters(m: Machine, items: Sequence | Mapping, call: Call) -> None:
     """Tensors that a list or dict of parameters is given become parameters there."""
     held: list[tuple[Any, Abstract]]
-    held = list(enumerate(items.items)) if isinstance(items, Sequence) else list(items.items.items())
+    held = (
+        list(enumerate(items.items)) if isinstance(items, Sequence) else list(items.items.items())
+    )
     for key, item in held:
-        if isinstance(item, Tensor) and item.node.kind in (Kind.CONSTANT, Kind.OPERATION, Kind.DATA):
-            items.items[key] = parameter(m, Call("torch.nn.Parameter", [item], {}, call.node, call.frame))
+        if isinstance(item, Tensor) and item.node.kind in (
+            Kind.CONSTANT,
+            Kind.OPERATION,
+            Kind.DATA,
+        ):
+            items.items[key] = parameter(
+                m, Call("torch.nn.Parameter", [item], {}, call.node, call.frame)
+            )
 
 
 @function(*CONTAINERS)
@@ -291,9 +336,17 @@ def adopt(owner: Instance | Object, name: str, child: Abstract) -> None:
     """Gives a part of a module its place, once."""
     if owner.module is None or owner is child:
         return
-    if isinstance(child, Instance | Object) and child.module is not None and child.module.parent is None:
+    if (
+        isinstance(child, Instance | Object)
+        and child.module is not None
+        and child.module.parent is None
+    ):
         child.module.name, child.module.parent = name, owner.module
-    elif isinstance(child, Tensor) and child.node.parameter is not None and child.node.parameter.module is None:
+    elif (
+        isinstance(child, Tensor)
+        and child.node.parameter is not None
+        and child.node.parameter.module is None
+    ):
         child.node.parameter.name, child.node.parameter.module = name, owner.module
         child.node.name = child.node.name or name
 
@@ -327,7 +380,9 @@ def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract
 
 
 def _put_in_mode(m: Machine, module: Instance | Object, call: Call) -> None:
-    """`module.training = mode`, of this module alone: a program that puts modes back does so for every part."""
+    """`module.training = mode`, of this module alone: a program that puts modes back does so for
+    every part.
+    """
     from gradlint.library.phases import tell_mode
 
     told = conditions.truth(m, call.args[0])
@@ -348,7 +403,12 @@ def parts(value: Abstract) -> list[tuple[str, Abstract]]:
     others: frozenset[str] = value.state.get("unregistered", frozenset())
     found = [*own.items(), *held.items()] if isinstance(own, dict) else list(held.items())
     for name, part in value.attrs.items():
-        if type(part) in _REGISTERED and _is_registered(part) and name not in held and name not in others:
+        if (
+            type(part) in _REGISTERED
+            and _is_registered(part)
+            and name not in held
+            and name not in others
+        ):
             found.append((name, part))
     return found
 
@@ -370,7 +430,9 @@ def is_parameter(tensor: Tensor) -> bool:
 
 
 def _may_be_module(part: Unknown) -> bool:
-    return part.type in ("", "module") and not part.data and part.test is None and part.origin is None
+    return (
+        part.type in ("", "module") and not part.data and part.test is None and part.origin is None
+    )
 
 
 def named_parameters(
@@ -396,11 +458,15 @@ def named_parameters(
 
 
 def _is_kind_of_layer(module: Instance) -> bool:
-    """Whether its class is derived from a layer of torch that has parameters, which are not told one by one."""
+    """Whether its class is derived from a layer of torch that has parameters, which are not told
+    one by one.
+    """
     if "effect" in module.state:
         return False
     bases = [canonical(base) for base in module.cls.libraries()]
-    layers = [base for base in bases if base.startswith("torch.nn.") and base not in (MODULE, *CONTAINERS)]
+    layers = [
+        base for base in bases if base.startswith("torch.nn.") and base not in (MODULE, *CONTAINERS)
+    ]
     return any(effect is None or effect.has_parameters for effect in map(layer, layers))
 
 
@@ -412,7 +478,9 @@ def unknown_parameters(m: Machine, unknown: Unknown, call: Call) -> Tensor:
     return m.parameters.setdefault(own.parameter, Tensor(own))
 
 
-def modules(value: Abstract, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Abstract]]:
+def modules(
+    value: Abstract, prefix: str = "", seen: set[int] | None = None
+) -> Iterator[tuple[str, Abstract]]:
     """The module and every module below it, by name."""
     seen = set() if seen is None else seen
     if id(value) in seen:
@@ -436,14 +504,20 @@ def parameters(m: Machine, module: Abstract, call: Call) -> Abstract:
 def _chosen(m: Machine, module: Abstract, call: Call, position: int) -> list[tuple[str, Tensor]]:
     if _recurses(call, position):
         return list(named_parameters(m, module, call))
-    return [(name, part) for name, part in parts(module) if isinstance(part, Tensor) and is_parameter(part)]
+    return [
+        (name, part)
+        for name, part in parts(module)
+        if isinstance(part, Tensor) and is_parameter(part)
+    ]
 
 
 @method(MODULE, "named_parameters")
 def named_parameters_(m: Machine, module: Abstract, call: Call) -> Abstract:
     start = _prefix(call, 0)
     pairs = [(f"{start}{name}", tensor) for name, tensor in _chosen(m, module, call, 1)]
-    return Sequence("generator", [Sequence("tuple", [_name(m, name, tensor), tensor]) for name, tensor in pairs])
+    return Sequence(
+        "generator", [Sequence("tuple", [_name(m, name, tensor), tensor]) for name, tensor in pairs]
+    )
 
 
 def _prefix(call: Call, position: int) -> str:
@@ -455,7 +529,11 @@ def _prefix(call: Call, position: int) -> str:
 
 def _name(m: Machine, name: str, tensor: Tensor) -> Abstract:
     """The name of a parameter as the program sees it."""
-    return Unknown(m.symbol(tensor).derive("name", "name"), data=True, type="str") if "*" in name else Const(name)
+    return (
+        Unknown(m.symbol(tensor).derive("name", "name"), data=True, type="str")
+        if "*" in name
+        else Const(name)
+    )
 
 
 @method(MODULE, "children", "modules")
@@ -493,7 +571,9 @@ def state_dict(m: Machine, module: Abstract, call: Call) -> Abstract:
     for name, tensor in named_parameters(m, module, call):
         items[name] = tensors.detach(m, tensor, "torch.nn.Module.state_dict", call.node, call.frame)
     buffer = tensors.batch(m, "buffer", call.node, call.frame)
-    return Mapping(items, open=True, symbol=m.symbol(module).derive("state_dict", "state_dict"), rest=buffer)
+    return Mapping(
+        items, open=True, symbol=m.symbol(module).derive("state_dict", "state_dict"), rest=buffer
+    )
 
 
 @method(MODULE, "load_state_dict")
@@ -514,7 +594,11 @@ def load_state_dict(m: Machine, module: Abstract, call: Call) -> Abstract:
 def register_buffer(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     name, value = call.constant(0, "name"), call.get(1, "tensor") or NONE
     if isinstance(name, str):
-        if isinstance(value, Tensor) and not value.node.requires_grad and value.node.kind is Kind.CONSTANT:
+        if (
+            isinstance(value, Tensor)
+            and not value.node.requires_grad
+            and value.node.kind is Kind.CONSTANT
+        ):
             value.node.kind, value.node.cut = Kind.DATA, None
         name_value(m, value, name)
         module.attrs[name] = value
@@ -569,7 +653,9 @@ def set_training(m: Machine, module: Instance | Object, call: Call) -> Abstract:
 
 @attribute(MODULE, "training")
 def training(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
-    """`self.training`: what was set; in a script, which makes its modules itself, they train until something is."""
+    """`self.training`: what was set; in a script, which makes its modules itself, they train until
+    something is.
+    """
     known = module.state.get("training", True if m.is_script else None)
     return Const(known) if isinstance(known, bool) else None
 
@@ -587,7 +673,20 @@ def requires_grad_(m: Machine, module: Abstract, call: Call) -> Abstract:
     return module
 
 
-@method(MODULE, "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "xpu", "to_empty", "share_memory")
+@method(
+    MODULE,
+    "to",
+    "cuda",
+    "cpu",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "type",
+    "xpu",
+    "to_empty",
+    "share_memory",
+)
 def move(m: Machine, module: Abstract, call: Call) -> Abstract:
     """Moves a module where it is: parameters keep their identity; a cast changes their dtype."""
     place(m, call)
@@ -595,7 +694,10 @@ def move(m: Machine, module: Abstract, call: Call) -> Abstract:
     if wanted is not None:
         m.emit(
             tape.Fact(
-                at=call.frame.span(call.node), what="module-cast", detail=wanted.value, text=call.frame.text(call.node)
+                at=call.frame.span(call.node),
+                what="module-cast",
+                detail=wanted.value,
+                text=call.frame.text(call.node),
             )
         )
         _cast(m, module, wanted, call)
@@ -610,15 +712,26 @@ def _cast(m: Machine, module: Abstract, wanted: DType, call: Call) -> None:
     for _, tensor in named_parameters(m, module, call):
         if tensor.node.dtype is not wanted:
             tensor.node.dtype = wanted
-            m.emit(tape.Fact(at=at, what="parameter-cast", value=tensor.node, detail=wanted.value, text=text))
+            m.emit(
+                tape.Fact(
+                    at=at, what="parameter-cast", value=tensor.node, detail=wanted.value, text=text
+                )
+            )
 
 
 def cast_of(call: Call) -> DType | None:
     """The dtype that `.half()` or `.to(torch.float16)` casts to."""
     name = call.called
     if name in ("to", "type"):
-        return next((found for value in call.values if (found := dtype_of(value)) is not None), None)
-    return {"half": DType.HALF, "bfloat16": DType.BFLOAT, "float": DType.FLOAT, "double": DType.DOUBLE}.get(name)
+        return next(
+            (found for value in call.values if (found := dtype_of(value)) is not None), None
+        )
+    return {
+        "half": DType.HALF,
+        "bfloat16": DType.BFLOAT,
+        "float": DType.FLOAT,
+        "double": DType.DOUBLE,
+    }.get(name)
 
 
 @method(MODULE, "zero_grad")
@@ -656,7 +769,8 @@ def _inside_out(module: Abstract, seen: set[int]) -> Iterator[Abstract]:
 
 @method(MODULE, "register_forward_hook", "register_forward_pre_hook")
 def register_forward_hook(m: Machine, module: Abstract, call: Call) -> Abstract:
-    """`module.register_forward_hook(hook)`: the hook sees each result, and can give another in its place.
+    """`module.register_forward_hook(hook)`: the hook sees each result, and can give another in its
+    place.
 
     A `forward_pre_hook` sees the arguments, and can give others.
     """
@@ -664,7 +778,10 @@ def register_forward_hook(m: Machine, module: Abstract, call: Call) -> Abstract:
     if not isinstance(module, Instance | Object) or hook is None:
         return m.unknown("handle", data=True)
     moment = "forward-pre-hooks" if "_pre_" in call.name else "forward-hooks"
-    hooks, entry = module.state.setdefault(moment, []), (hook, call.constant(None, "with_kwargs") is True)
+    hooks, entry = (
+        module.state.setdefault(moment, []),
+        (hook, call.constant(None, "with_kwargs") is True),
+    )
     hooks.append(entry)
     return Object(HANDLE, call.frame.span(call.node), {"hooks": hooks, "entry": entry})
 
@@ -672,7 +789,9 @@ def register_forward_hook(m: Machine, module: Abstract, call: Call) -> Abstract:
 @method(HANDLE, "remove", "__exit__")
 def remove_hook(m: Machine, handle: Object, call: Call) -> Abstract:
     """`handle.remove()`: from here on the hook is not called."""
-    handle.state["hooks"][:] = [each for each in handle.state["hooks"] if each is not handle.state["entry"]]
+    handle.state["hooks"][:] = [
+        each for each in handle.state["hooks"] if each is not handle.state["entry"]
+    ]
     return NONE
 
 
@@ -727,15 +846,22 @@ def call_module(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     made = tensors.sources(m, [result], call.node, call.frame)
     m.emit(
         tape.ModuleCall(
-            at=call.frame.span(call.node), module=_of(module), result=made[0] if made else None, trainable=bool(own)
+            at=call.frame.span(call.node),
+            module=_of(module),
+            result=made[0] if made else None,
+            trainable=bool(own),
         )
     )
     return result
 
 
 def _weights(m: Machine, module: Instance | Object, call: Call) -> list[Tensor]:
-    """What a layer computes with: its parameters, or what a functional call has put in their place."""
-    if isinstance(module, Instance):  # it can have others beside them, which the layer knows nothing of
+    """What a layer computes with: its parameters, or what a functional call has put in their
+    place.
+    """
+    if isinstance(
+        module, Instance
+    ):  # it can have others beside them, which the layer knows nothing of
         own = [module.attrs.get(name) for name in module.state["effect"].parameters]
         return [part for part in own if isinstance(part, Tensor)]
     placed = (module.state.get("parameters") or {}).values()
@@ -775,13 +901,19 @@ def _in_place(m: Machine, module: Instance | Object, effect: LayerEffect, call: 
     )
 
 
-def layer_result(m: Machine, module: Instance | Object, effect: LayerEffect, own: list[Tensor], call: Call) -> Abstract:
+def layer_result(
+    m: Machine, module: Instance | Object, effect: LayerEffect, own: list[Tensor], call: Call
+) -> Abstract:
     """What a layer gives: one tensor, or the parts that the table names, of one operation."""
     cls = module.cls if isinstance(module, Object) else f"torch.nn.{effect.name}"
     if effect.effect.view in ("always", "ordered") and call.args:
         shown = tensors.as_tensor(m, call.args[0], call.node, call.frame)
         if effect.effect.view == "always" or layouts.is_in_order(m, shown.node):
-            return shown if effect.effect.itself else tensors.view(m, shown, cls, call.node, call.frame)
+            return (
+                shown
+                if effect.effect.itself
+                else tensors.view(m, shown, cls, call.node, call.frame)
+            )
     kwargs = {**call.kwargs, "weight": own[0]} if own else call.kwargs
     losses.refuses(m, cls, call)
     made = tensors.apply(m, cls, call.args, call.node, call.frame, effect.effect, kwargs=kwargs)
@@ -803,13 +935,19 @@ def layer_result(m: Machine, module: Instance | Object, effect: LayerEffect, own
         Sequence("tuple", [next(parts) for _ in named]) if isinstance(named, tuple) else next(parts)
         for named in effect.outputs
     ]
-    if call.args and isinstance(call.args[0], Object) and call.args[0].cls == PACKED:  # a packed sequence gives one
+    if (
+        call.args and isinstance(call.args[0], Object) and call.args[0].cls == PACKED
+    ):  # a packed sequence gives one
         built[0] = Object(PACKED, call.frame.span(call.node), {"loc": first})
     return Sequence("tuple", built)
 
 
-def _with_indices(m: Machine, module: Instance | Object, cls: str, made: Tensor, call: Call) -> Abstract:
-    """What a layer gives, or two where it was made with `return_indices=True`: indices have no gradient."""
+def _with_indices(
+    m: Machine, module: Instance | Object, cls: str, made: Tensor, call: Call
+) -> Abstract:
+    """What a layer gives, or two where it was made with `return_indices=True`: indices have no
+    gradient.
+    """
     asked = module.state.get("arguments", {}).get("return_indices")
     if not (isinstance(asked, Const) and asked.value is True):
         return made
@@ -862,7 +1000,9 @@ def container_item(m: Machine, module: Instance | Object, call: Call) -> Abstrac
     found = item(m, items, call.args[0], call.node, call.frame) if call.args else NONE
     if isinstance(found, Sequence):
         made = Object(
-            "torch.nn.Sequential" if _kind(module) == "torch.nn.Sequential" else "torch.nn.ModuleList",
+            "torch.nn.Sequential"
+            if _kind(module) == "torch.nn.Sequential"
+            else "torch.nn.ModuleList",
             call.frame.span(call.node),
         )
         made.module = tape.Module("slice", module.module)
@@ -914,7 +1054,11 @@ def add_to_container(m: Machine, module: Instance | Object, call: Call) -> Abstr
         items.items.update(others.items)
         items.open = items.open or others.open
         new = list(others.items.values())
-    elif isinstance(items, Sequence) and name == "insert" and isinstance(call.constant(0, "index"), int):
+    elif (
+        isinstance(items, Sequence)
+        and name == "insert"
+        and isinstance(call.constant(0, "index"), int)
+    ):
         items.items.insert(call.constant(0, "index"), given)
     elif isinstance(items, Sequence):
         items.extend(new)
@@ -940,7 +1084,9 @@ def take_out(m: Machine, module: Instance | Object, call: Call) -> Abstract:
 
 
 def _named_items(module: Instance | Object) -> Mapping | None:
-    """The items of a container by name: `add_module` gives one to each, beside the numbers of those before."""
+    """The items of a container by name: `add_module` gives one to each, beside the numbers of those
+    before.
+    """
     items = module.state.get("items")
     if isinstance(items, Sequence):
         items = module.state["items"] = Mapping(dict(contained(items)), items.open)
@@ -955,16 +1101,25 @@ def container_length(m: Machine, module: Instance | Object, call: Call) -> Abstr
     return Unknown(m.symbol(module).derive("len", "len"), data=True, type="number")
 
 
-@method(("torch.nn.ModuleDict", "torch.nn.ParameterDict"), "items", "keys", "values", "__contains__")
+@method(
+    ("torch.nn.ModuleDict", "torch.nn.ParameterDict"), "items", "keys", "values", "__contains__"
+)
 def dict_methods(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     items = module.state.get("items")
-    return m.call(m.attribute(items, call.called, call), call) if isinstance(items, Mapping) else m.unknown("items")
+    return (
+        m.call(m.attribute(items, call.called, call), call)
+        if isinstance(items, Mapping)
+        else m.unknown("items")
+    )
 
 
 @iterates(*CONTAINERS)
 def iterate(m: Machine, module: Instance | Object, visit: Visit, call: Call) -> None:
     items = module.state.get("items", Sequence("list", [], True))
-    if isinstance(items, Mapping) and _kind(module) in ("torch.nn.Sequential", "torch.nn.ModuleList"):
+    if isinstance(items, Mapping) and _kind(module) in (
+        "torch.nn.Sequential",
+        "torch.nn.ModuleList",
+    ):
         items = Sequence("list", list(items.items.values()), items.open)
     m.iterate(items, visit, call)
 
@@ -980,7 +1135,8 @@ def bias(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
 
 
 def _own_parameter(m: Machine, module: Instance | Object, name: str, at: Call) -> Abstract | None:
-    """A layer's own parameter, or what was put in its place; None where it was made without one, or has it no more.
+    """A layer's own parameter, or what was put in its place; None where it was made without one, or
+    has it no more.
 
     Of a parametrized layer it is computed at each access.
     """
@@ -1006,7 +1162,8 @@ def _held_parameter(module: Instance | Object, name: str) -> Abstract | None:
 
 @method(MODULE, "__set_weight__", "__set_bias__")
 def set_parameter(m: Machine, module: Instance | Object, call: Call) -> Abstract:
-    """`layer.weight = nn.Parameter(…)`: another parameter in the place of the old; None takes it away.
+    """`layer.weight = nn.Parameter(…)`: another parameter in the place of the old; None takes it
+    away.
 
     What code out of view has made, `bnb.nn.Params4bit(…)`, may be of a class of its own.
     """

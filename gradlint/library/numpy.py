@@ -1,7 +1,9 @@
-"""NumPy, SciPy, scikit-learn and pandas: arrays carry no gradient, and remember the tensor that they were copied from.
+"""NumPy, SciPy, scikit-learn and pandas: arrays carry no gradient, and remember the tensor that
+they were copied from.
 
-An array is an `Unknown` of type "array"; its `origin` is the value on the tape behind it, where there is one. What
-is computed from arrays is an array, and its origin is an operation outside torch on theirs.
+An array is an `Unknown` of type "array"; its `origin` is the value on the tape behind it, where
+there is one. What is computed from arrays is an array, and its origin is an operation outside torch
+on theirs.
 """
 
 from __future__ import annotations
@@ -13,14 +15,35 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import attribute, fallback, function, guesses, method, tell
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Mapping, Object, Sequence, Symbol, Tensor, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Mapping,
+    Object,
+    Sequence,
+    Symbol,
+    Tensor,
+    Unknown,
+)
 from gradlint.library.python.results import is_tensor
 from gradlint.tape import Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-_PACKAGES = ("numpy", "scipy", "sklearn", "pandas", "cupy", "numba", "statsmodels", "xgboost", "lightgbm")
+_PACKAGES = (
+    "numpy",
+    "scipy",
+    "sklearn",
+    "pandas",
+    "cupy",
+    "numba",
+    "statsmodels",
+    "xgboost",
+    "lightgbm",
+)
 _ARRAY = "numpy.ndarray"
 _GENERATOR = "numpy.random.Generator"
 _NUMBERS = {
@@ -53,32 +76,69 @@ _MATH: dict[str, Callable[..., Any]] = {
     "power": pow,
     "square": lambda x: x * x,
 }
-_FLAGS = {"isnan", "isinf", "isfinite", "isclose", "allclose", "array_equal", "any", "all", "isscalar"}
+_FLAGS = {
+    "isnan",
+    "isinf",
+    "isfinite",
+    "isclose",
+    "allclose",
+    "array_equal",
+    "any",
+    "all",
+    "isscalar",
+}
 _WRITES = {"fill", "sort", "put", "partition", "itemset", "resize", "shuffle"}
 _OBJECTS = {"dtype", "flags", "index", "columns", "dtypes", "str", "dt", "cat"}
 _MEASURES = {"size", "ndim", "itemsize", "nbytes"}
-_SAME = {"T", "real", "imag", "flat", "values", "iloc", "loc", "at", "iat"}  # still the array itself, or a part of it
+_SAME = {
+    "T",
+    "real",
+    "imag",
+    "flat",
+    "values",
+    "iloc",
+    "loc",
+    "at",
+    "iat",
+}  # still the array itself, or a part of it
 
 
 def array(
-    m: Machine, op: str, values: Iterable[Abstract], call: Call, symbol: Symbol | None = None, kind: str = "array"
+    m: Machine,
+    op: str,
+    values: Iterable[Abstract],
+    call: Call,
+    symbol: Symbol | None = None,
+    kind: str = "array",
 ) -> Unknown:
-    """What NumPy computes from these values: for the same values the same, unless it has a `symbol` of its own."""
+    """What NumPy computes from these values: for the same values the same, unless it has a `symbol`
+    of its own.
+    """
     values = list(values)
     if symbol is None:
         symbol = m.session.constant_symbol(op)
         for value in values:
             symbol = symbol.derive(m.symbol(value), call.frame.text(call.node))
     inputs = origins(m, op, values, call)
-    made = tensors.operation(m, op, inputs, call.node, call.frame, in_torch=False) if inputs else None
+    made = (
+        tensors.operation(m, op, inputs, call.node, call.frame, in_torch=False) if inputs else None
+    )
     return Unknown(symbol, data=True, origin=made, type=kind)
 
 
-def origins(m: Machine, op: str, values: Iterable[Abstract], call: Call, depth: int = 0) -> list[Value]:
-    """The values on the tape behind these arguments; tensors among them are copied out of torch here."""
+def origins(
+    m: Machine, op: str, values: Iterable[Abstract], call: Call, depth: int = 0
+) -> list[Value]:
+    """The values on the tape behind these arguments; tensors among them are copied out of torch
+    here.
+    """
     found: list[Value] = []
     for value in values:
-        copied = tensors.number(m, value, op, call.node, call.frame, "array") if is_tensor(m, value) else value
+        copied = (
+            tensors.number(m, value, op, call.node, call.frame, "array")
+            if is_tensor(m, value)
+            else value
+        )
         if isinstance(copied, Unknown) and copied.origin is not None:
             found.append(copied.origin)
         elif depth < tensors.MAX_NESTING:
@@ -131,7 +191,13 @@ def generator(m: Machine, call: Call) -> Abstract:
 @method(_GENERATOR, "*")
 def draw(m: Machine, rng: Object, call: Call) -> Abstract:
     """Random numbers, others at each call."""
-    made = array(m, f"{_GENERATOR}.{call.name}", call.values, call, m.unknown(call.frame.text(call.node)).symbol)
+    made = array(
+        m,
+        f"{_GENERATOR}.{call.name}",
+        call.values,
+        call,
+        m.unknown(call.frame.text(call.node)).symbol,
+    )
     tell("library call", m, replace(call, name=f"numpy.random.{call.name}"), made)
     return made
 
@@ -189,14 +255,18 @@ def array_method(m: Machine, receiver: Unknown, name: str, call: Call) -> Abstra
 
 
 def written(m: Machine, receiver: Unknown, op: str, call: Call) -> None:
-    """Writes an array in place. A tensor that shares its memory changes, and autograd does not see it."""
+    """Writes an array in place. A tensor that shares its memory changes, and autograd does not see
+    it.
+    """
     origin, inputs = receiver.origin, origins(m, op, call.values, call)
     if origin is not None and origin.storage is not None:
         alias = Tensor(origin, detached=True, uncounted=True)
         tensors.write(m, alias, op, inputs, call.node, call.frame)
     if inputs:
         before = [origin] if origin is not None else []
-        receiver.origin = tensors.operation(m, op, [*before, *inputs], call.node, call.frame, in_torch=False)
+        receiver.origin = tensors.operation(
+            m, op, [*before, *inputs], call.node, call.frame, in_torch=False
+        )
         receiver.origin.storage = origin.storage if origin is not None else None
 
 
@@ -210,7 +280,12 @@ def set_item(m: Machine, receiver: Any, call: Call) -> Abstract:
 @method(_ARRAY, "__augment__")
 def augment(m: Machine, receiver: Any, call: Call) -> Abstract:
     """`array -= value`, where the array shares its memory with a tensor."""
-    written(m, Unknown(receiver.symbol, data=True, origin=receiver.origin, type="array"), f"{_ARRAY}.{call.name}", call)
+    written(
+        m,
+        Unknown(receiver.symbol, data=True, origin=receiver.origin, type="array"),
+        f"{_ARRAY}.{call.name}",
+        call,
+    )
     return NONE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from collections.abc import Sequence as ListOf
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -11,7 +12,15 @@ from gradlint.interpret import conditions, estimates, layouts, shapes, tensors
 from gradlint.interpret.dtypes import DTYPES, dtype_of
 from gradlint.interpret.iteration import is_counted, iterates
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.registry import attribute, fallback, find_method, function, hears, method, tell
+from gradlint.interpret.registry import (
+    attribute,
+    fallback,
+    find_method,
+    function,
+    hears,
+    method,
+    tell,
+)
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -29,9 +38,21 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library import losses, sameness
-from gradlint.library.autograd import gains_gradient, last_backward, may_have_gradient, refuse_in_transform
+from gradlint.library.autograd import (
+    gains_gradient,
+    last_backward,
+    may_have_gradient,
+    refuse_in_transform,
+)
 from gradlint.library.chance import is_random
-from gradlint.library.devices import goes_to, is_from_out_of_view, is_made_there, note_device, place, send
+from gradlint.library.devices import (
+    goes_to,
+    is_from_out_of_view,
+    is_made_there,
+    note_device,
+    place,
+    send,
+)
 from gradlint.library.effects import Effect, lookup
 from gradlint.library.python import outside
 from gradlint.library.python.results import last
@@ -94,7 +115,13 @@ _LISTS = {
 
 
 def result(
-    m: Machine, name: str, args: list[Abstract], call: Call, effect: Effect | None, *, is_method: bool
+    m: Machine,
+    name: str,
+    args: list[Abstract],
+    call: Call,
+    effect: Effect | None,
+    *,
+    is_method: bool,
 ) -> Abstract:
     """What the operation gives: a tensor, or several."""
     plain = name.removeprefix("torch.").removeprefix("Tensor.").removeprefix("nn.functional.")
@@ -103,13 +130,21 @@ def result(
         return _several(m, name, args, call, effect, is_method)
     if effect is not None and effect.outputs is not None and _gives_several(plain, args, call):
         return _outputs(m, name, args, call, effect, is_method)
-    if effect is not None and effect.view and args and isinstance(args[0], Tensor) and _is_view(m, effect, args[0]):
+    if (
+        effect is not None
+        and effect.view
+        and args
+        and isinstance(args[0], Tensor)
+        and _is_view(m, effect, args[0])
+    ):
         if effect.itself:
             return args[0]
         shown = tensors.view(m, args[0], name, call.node, call.frame)
         shown.node.arguments = () if call.open else tensors.given(m, args, call.kwargs)
         return shown
-    made = tensors.apply(m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method)
+    made = tensors.apply(
+        m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method
+    )
     if effect is not None and effect.view in ("ordered", "maybe"):
         made.node.flags |= {tape.MAY_SHARE}
     dtype = dtype_of(call.kwargs.get("dtype"))
@@ -119,15 +154,24 @@ def result(
         made.node.flags |= {_FLAGGED[made.node.op]}
     if not made.node.requires_grad:  # torch.normal(0, 1, (3,), requires_grad=True)
         made = _as_declared(m, made, call)
-    if effect is not None and (made.node.assumed or not made.node.requires_grad) and not is_random(plain):
+    if (
+        effect is not None
+        and (made.node.assumed or not made.node.requires_grad)
+        and not is_random(plain)
+    ):
         _repeat(m, made, plain, args, call)
     return made
 
 
 def _repeat(m: Machine, made: Tensor, name: str, args: list[Abstract], call: Call) -> None:
-    """Asks of what is computed from data what is asked of the same once more: `x.isnan().any()`, `mask.sum(0) > 0`."""
+    """Asks of what is computed from data what is asked of the same once more: `x.isnan().any()`,
+    `mask.sum(0) > 0`.
+    """
     if args and isinstance(args[0], Tensor | Unknown) and "out" not in call.kwargs:
-        others = (*map(m.symbol, args[1:]), *((key, m.symbol(call.kwargs[key])) for key in sorted(call.kwargs)))
+        others = (
+            *map(m.symbol, args[1:]),
+            *((key, m.symbol(call.kwargs[key])) for key in sorted(call.kwargs)),
+        )
         m.identify(made.node, m.symbol(args[0]).derive((name, others), made.node.title))
 
 
@@ -140,7 +184,9 @@ _FLAGGED = {
 
 def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -> Effect | None:
     """The table's form of an operation that the arguments ask for."""
-    if plain in ("max", "min", "median", "mode", "sum") and ("dim" in call.kwargs or _is_number(args, 1)):
+    if plain in ("max", "min", "median", "mode", "sum") and (
+        "dim" in call.kwargs or _is_number(args, 1)
+    ):
         return lookup(plain, "dim") or effect
     if plain in ("max", "min") and len(args) > 1:
         return lookup(plain, "other") or effect
@@ -159,10 +205,15 @@ def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -
 
 
 def _is_fused(args: list[Abstract], call: Call) -> bool:
-    """Whether a fused kernel computes attention: in four dimensions, without dropout, no gradient for the mask."""
+    """Whether a fused kernel computes attention: in four dimensions, without dropout, no gradient
+    for the mask.
+    """
     mask = call.get(3, "attn_mask")
     is_plain = call.open or (isinstance(mask, Tensor) and mask.node.requires_grad)
-    if is_plain or call.constant(4, "dropout_p", 0.0 if call.get(4, "dropout_p") is None else None) != 0:
+    if (
+        is_plain
+        or call.constant(4, "dropout_p", 0.0 if call.get(4, "dropout_p") is None else None) != 0
+    ):
         return False
     query = args[0] if args else call.get(None, "query")
     return isinstance(query, Tensor) and layouts.rank(query.node) == 4
@@ -183,9 +234,13 @@ def _gives_several(plain: str, args: list[Abstract], call: Call) -> bool:
     return True
 
 
-def _outputs(m: Machine, name: str, args: list[Abstract], call: Call, effect: Effect, is_method: bool) -> Abstract:
+def _outputs(
+    m: Machine, name: str, args: list[Abstract], call: Call, effect: Effect, is_method: bool
+) -> Abstract:
     """Several outputs of one operation; those without a derivative (indices) are cut from it."""
-    whole = tensors.apply(m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method)
+    whole = tensors.apply(
+        m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method
+    )
     made: list[Abstract] = []
     assert effect.outputs is not None
     for position, differentiable in enumerate(effect.outputs):
@@ -193,12 +248,22 @@ def _outputs(m: Machine, name: str, args: list[Abstract], call: Call, effect: Ef
             made.append(tensors.part(m, whole, position, call.node, call.frame))
         else:
             indices = tensors.apply(
-                m, f"{name}.indices", args, call.node, call.frame, INDICES, kwargs=call.kwargs, method=is_method
+                m,
+                f"{name}.indices",
+                args,
+                call.node,
+                call.frame,
+                INDICES,
+                kwargs=call.kwargs,
+                method=is_method,
             )
             made.append(indices)
     names = ("values", "indices")
     return Object(
-        "torch.return_types", call.frame.span(call.node), {"items": made}, dict(zip(names, made, strict=False))
+        "torch.return_types",
+        call.frame.span(call.node),
+        {"items": made},
+        dict(zip(names, made, strict=False)),
     )
 
 
@@ -210,16 +275,26 @@ def _several(
     m: Machine, name: str, args: list[Abstract], call: Call, effect: Effect | None, is_method: bool
 ) -> Abstract:
     """`split`, `chunk`, `unbind`: as many parts as the program asks for by unpacking."""
-    symbol = m.symbol(args[0]) if args else m.symbol(call.values[0]) if call.values else m.unknown(name).symbol
+    symbol = (
+        m.symbol(args[0])
+        if args
+        else m.symbol(call.values[0])
+        if call.values
+        else m.unknown(name).symbol
+    )
     parts: list[Abstract] = []
     count = (
-        call.constant(1, "chunks") if name.endswith("chunk") and isinstance(call.constant(1, "chunks"), int) else None
+        call.constant(1, "chunks")
+        if name.endswith("chunk") and isinstance(call.constant(1, "chunks"), int)
+        else None
     )
     count = call.constant(0, "chunks", count) if is_method and name.endswith("chunk") else count
     count = _splits(m, args, call, is_method) if name.endswith(".split") else count
     if name.endswith(("meshgrid", "broadcast_tensors")):
         count = len(args)
-    whole = tensors.apply(m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method)
+    whole = tensors.apply(
+        m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method
+    )
     for position in range(_shown_parts(m, count) if isinstance(count, int) else 3):
         if effect is not None and effect.view and args and isinstance(args[0], Tensor):
             part = tensors.view(m, args[0], name, call.node, call.frame)
@@ -230,7 +305,9 @@ def _several(
         part.node.flags |= {"multi-output"}
         parts.append(part)
     left_out = count - len(parts) if isinstance(count, int) and is_counted(m) else 0
-    return Sequence("tuple", parts, open=count is None, rest=parts[-1] if parts else None, left_out=left_out)
+    return Sequence(
+        "tuple", parts, open=count is None, rest=parts[-1] if parts else None, left_out=left_out
+    )
 
 
 def _splits(m: Machine, args: list[Abstract], call: Call, is_method: bool) -> int | None:
@@ -240,7 +317,12 @@ def _splits(m: Machine, args: list[Abstract], call: Call, is_method: bool) -> in
     if isinstance(sizes, Sequence) and not sizes.open:
         return len(sizes.items)
     length = estimates.length(m, args[0]) if args and isinstance(args[0], Tensor) else None
-    if type(size) is not int or size < 1 or length is None or call.get(1 if is_method else 2, "dim") is not None:
+    if (
+        type(size) is not int
+        or size < 1
+        or length is None
+        or call.get(1 if is_method else 2, "dim") is not None
+    ):
         return None
     count = -(-length // size)
     return count if count <= _MOST_PARTS or is_counted(m) else None
@@ -251,16 +333,21 @@ def _shown_parts(m: Machine, count: int) -> int:
 
 
 def _is_view(m: Machine, effect: Effect, tensor: Tensor) -> bool:
-    """A call that by its nature may copy (`reshape`) is taken to share memory only where it surely does."""
-    is_shown = effect.view == "always" or (effect.view == "ordered" and layouts.is_in_order(m, tensor.node))
+    """A call that by its nature may copy (`reshape`) is taken to share memory only where it surely
+    does.
+    """
+    is_shown = effect.view == "always" or (
+        effect.view == "ordered" and layouts.is_in_order(m, tensor.node)
+    )
     return is_shown and not effect.in_place
 
 
 @method("torch.return_types", "__getitem__")
 def _part(m: Machine, value: Object, call: Call) -> Abstract:
-    items = value.state["items"]
+    items: ListOf[Abstract] = value.state["items"]
     index = call.constant(0, "")
-    return items[index] if isinstance(index, int) and -len(items) <= index < len(items) else items[0]  # type: ignore[no-any-return]
+    is_within = isinstance(index, int) and -len(items) <= index < len(items)
+    return items[index] if is_within else items[0]
 
 
 @iterates("torch.return_types")
@@ -287,7 +374,11 @@ def tensor_method(m: Machine, tensor: Tensor, call: Call) -> Abstract:
         symbol = m.symbol(tensor).derive(
             (name, tuple(m.symbol(arg) for arg in call.values)), f"{tensor.node.title}.{name}()"
         )
-        return Unknown(symbol, data=True, type="bool" if name.startswith("is_") or name in _PREDICATES else "number")
+        return Unknown(
+            symbol,
+            data=True,
+            type="bool" if name.startswith("is_") or name in _PREDICATES else "number",
+        )
     if effect is not None and effect.in_place:
         return in_place(m, tensor, name, call.args, call, effect)
     if effect is not None and effect.creates:
@@ -313,11 +404,16 @@ def _count(m: Machine, tensor: Tensor, made: Tensor, name: str) -> None:
 
 
 def _is_what_is_left(m: Machine, mask: Tensor, count: Symbol) -> bool:
-    """Whether a mask selects something for the others do not, which are the whole with it: `~(left | right)`."""
+    """Whether a mask selects something for the others do not, which are the whole with it:
+    `~(left | right)`.
+    """
     groups: dict[Symbol, list[list[Symbol]]] = m.state.setdefault("masks of a whole", {})
     of = mask.node.inputs[0] if last(mask.node.op) in _NEGATIONS and mask.node.inputs else None
     if of is not None and not any("selection" in value.flags for value in tape.ancestors(of)):
-        others = (m.symbol(Tensor(part)).derive("count", f"{part.title}.sum()").asked for part in _united(of))
+        others = (
+            m.symbol(Tensor(part)).derive("count", f"{part.title}.sum()").asked
+            for part in _united(of)
+        )
         group = [count, *others]
         for each in group:
             groups.setdefault(each, []).append(group)
@@ -342,11 +438,15 @@ def _united(mask: Value) -> Iterator[Value]:
             yield part
 
 
-def in_place(m: Machine, tensor: Tensor, name: str, args: list[Abstract], call: Call, effect: Effect | None) -> Tensor:
+def in_place(
+    m: Machine, tensor: Tensor, name: str, args: list[Abstract], call: Call, effect: Effect | None
+) -> Tensor:
     """`tensor.name_(…)`."""
     before = tensor.node
     effect = _form(name, [tensor, *args], call, effect)
-    named = tensors.name_arguments(m, [NONE, *args], call.kwargs, call.node, call.frame, effect, method=True)
+    named = tensors.name_arguments(
+        m, [NONE, *args], call.kwargs, call.node, call.frame, effect, method=True
+    )
     inputs = [source for _, source in named]
     written = tensors.write(
         m, tensor, f"torch.Tensor.{name}", inputs, call.node, call.frame, effect=effect, named=named
@@ -358,14 +458,20 @@ def in_place(m: Machine, tensor: Tensor, name: str, args: list[Abstract], call: 
     return written
 
 
-def created(m: Machine, name: str, call: Call, effect: Effect, like: Tensor | None = None) -> Tensor:
+def created(
+    m: Machine, name: str, call: Call, effect: Effect, like: Tensor | None = None
+) -> Tensor:
     """`torch.zeros(…)`, `x.new_ones(…)`, `torch.randn_like(x)`."""
     plain = name.rpartition(".")[2]
-    dtype = dtype_of(call.kwargs.get("dtype")) or (like.node.dtype if like is not None else _dtype_made(plain, call))
+    dtype = dtype_of(call.kwargs.get("dtype")) or (
+        like.node.dtype if like is not None else _dtype_made(plain, call)
+    )
     model = call.get(0, "input") if plain.endswith("_like") else None
     if isinstance(model, Unknown) and not model.data:
         tensors.as_tensor(m, model, call.node, call.frame)  # torch takes nothing else
-    if effect.random or plain.startswith(("arange", "linspace", "eye", "empty", "new_empty", "rand")):
+    if effect.random or plain.startswith(
+        ("arange", "linspace", "eye", "empty", "new_empty", "rand")
+    ):
         made = tensors.batch(m, name, call.node, call.frame, dtype=dtype)
     else:
         made = tensors.constant(m, name, call.node, call.frame, _fill(plain, call), dtype)
@@ -385,12 +491,17 @@ def _sizes(plain: str, call: Call) -> list[Abstract]:
         shape, is_open = first.items, first.open
     else:
         shape, is_open = call.args[:1] if plain == "full" else call.args, call.open
-    written = [Const(size.written, size.at) if isinstance(size, Const) and size.written else size for size in shape]
+    written = [
+        Const(size.written, size.at) if isinstance(size, Const) and size.written else size
+        for size in shape
+    ]
     return [] if is_open else written
 
 
 def _is_to_require_grad(m: Machine, call: Call) -> bool:
-    """Whether a call asks for a leaf, `torch.zeros(3, requires_grad=True)`; a branch, where it hangs on a setting."""
+    """Whether a call asks for a leaf, `torch.zeros(3, requires_grad=True)`; a branch, where it
+    hangs on a setting.
+    """
     given = call.kwargs.get("requires_grad")
     return given is not None and conditions.decide(m, given, call.node, call.frame)
 
@@ -405,12 +516,18 @@ def _as_declared(m: Machine, made: Tensor, call: Call) -> Tensor:
 
 
 def _dtype_made(plain: str, call: Call) -> DType:
-    """The dtype where none is asked for: indices are whole numbers, and a range is of what bounds it."""
+    """The dtype where none is asked for: indices are whole numbers, and a range is of what bounds
+    it.
+    """
     if plain in ("randint", "randperm", "tril_indices", "triu_indices"):
         return DType.INTEGER
-    if plain != "arange" or any(isinstance(bound, Const) and isinstance(bound.value, float) for bound in call.args):
+    if plain != "arange" or any(
+        isinstance(bound, Const) and isinstance(bound.value, float) for bound in call.args
+    ):
         return DType.FLOAT
-    are_whole = all(isinstance(bound, Const) and isinstance(bound.value, int) for bound in call.args)
+    are_whole = all(
+        isinstance(bound, Const) and isinstance(bound.value, int) for bound in call.args
+    )
     return DType.INTEGER if are_whole else DType.UNKNOWN
 
 
@@ -467,7 +584,14 @@ def _as_method(m: Machine, call: Call) -> Abstract:
     return m.invoke(m.attribute(owner, call.name.rpartition(".")[2], call), rest, call, **named)
 
 
-_NAMESPACES = ("torch.linalg.", "torch.fft.", "torch.special.", "torch.sparse.", "torch.signal.", "torch.masked.")
+_NAMESPACES = (
+    "torch.linalg.",
+    "torch.fft.",
+    "torch.special.",
+    "torch.sparse.",
+    "torch.signal.",
+    "torch.masked.",
+)
 
 
 def _first_tensor(call: Call) -> Tensor | None:
@@ -477,10 +601,19 @@ def _first_tensor(call: Call) -> Tensor | None:
 def _unlisted(m: Machine, call: Call) -> Abstract | None:
     """A name of torch that is no operation: `torch.manual_seed`, `torch.device`."""
     if call.name.startswith("torch.nn.functional."):
-        return tensors.apply(m, call.name, call.args, call.node, call.frame, None, kwargs=call.kwargs)
-    if tensors.sources(m, call.values, call.node, call.frame) and call.name.rpartition(".")[2][:1].islower():
-        return tensors.apply(m, call.name, call.args, call.node, call.frame, None, kwargs=call.kwargs)
-    return Unknown(m.session.library_symbol(call.name).derive(call.frame.text(call.node), call.name), data=True)
+        return tensors.apply(
+            m, call.name, call.args, call.node, call.frame, None, kwargs=call.kwargs
+        )
+    if (
+        tensors.sources(m, call.values, call.node, call.frame)
+        and call.name.rpartition(".")[2][:1].islower()
+    ):
+        return tensors.apply(
+            m, call.name, call.args, call.node, call.frame, None, kwargs=call.kwargs
+        )
+    return Unknown(
+        m.session.library_symbol(call.name).derive(call.frame.text(call.node), call.name), data=True
+    )
 
 
 def _functional_in_place(m: Machine, call: Call, effect: Effect) -> Abstract:
@@ -490,14 +623,22 @@ def _functional_in_place(m: Machine, call: Call, effect: Effect) -> Abstract:
         return m.unknown(call.name)
     tensor = tensors.as_tensor(m, written, call.node, call.frame)
     twin = effect if effect.in_place else lookup(call.name.removesuffix("_") + "_") or effect
-    return in_place(m, tensor, call.name.rpartition(".")[2].removesuffix("_") + "_", call.args[1:], call, twin)
+    return in_place(
+        m, tensor, call.name.rpartition(".")[2].removesuffix("_") + "_", call.args[1:], call, twin
+    )
 
 
 def _out(m: Machine, out: Tensor, made: Tensor, call: Call) -> Tensor:
     """`out=`: torch refuses it where an input, or what is written, requires grad (2.13)."""
     sources = made.node.inputs
-    refused = "out" if m.grad.enabled and any(source.requires_grad for source in (out.node, *sources)) else ""
-    return tensors.write(m, out, f"{call.name}.out", sources, call.node, call.frame, refused=refused)
+    refused = (
+        "out"
+        if m.grad.enabled and any(source.requires_grad for source in (out.node, *sources))
+        else ""
+    )
+    return tensors.write(
+        m, out, f"{call.name}.out", sources, call.node, call.frame, refused=refused
+    )
 
 
 # what leaves torch
@@ -507,17 +648,27 @@ def _out(m: Machine, out: Tensor, made: Tensor, call: Call) -> Tensor:
 def copied_out(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     if call.called == "numpy" and _is_prediction(m, tensor.node):
         at = call.frame.span(call.node)
-        raise Raised(Object("builtins.RuntimeError", at), at)  # torch refuses it, so that nobody gives a prediction
+        raise Raised(
+            Object("builtins.RuntimeError", at), at
+        )  # torch refuses it, so that nobody gives a prediction
     kind = "array" if call.called in ("numpy", "tolist", "__array__") else "number"
     number = tensors.number(m, tensor, f"torch.Tensor.{call.called}", call.node, call.frame, kind)
     if call.called == "numpy" and number.origin is not None:
         number.origin.storage = tensor.node.storage
-    return Const(tensor.node.number) if isinstance(tensor.node.number, int | float) and kind == "number" else number
+    return (
+        Const(tensor.node.number)
+        if isinstance(tensor.node.number, int | float) and kind == "number"
+        else number
+    )
 
 
 def _is_prediction(m: Machine, node: tape.Value) -> bool:
-    """Whether it requires grad because an argument of a loss in a part is taken to, and by nothing else."""
-    leaves = list(tape.leaves(node)) if m.session.contract and m.session.contract != "forward" else []
+    """Whether it requires grad because an argument of a loss in a part is taken to, and by nothing
+    else.
+    """
+    leaves = (
+        list(tape.leaves(node)) if m.session.contract and m.session.contract != "forward" else []
+    )
     return bool(leaves) and all(leaf.kind is Kind.UNKNOWN for leaf in leaves)
 
 
@@ -536,14 +687,24 @@ def data(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 
 @method("torch.Tensor", "__set_data__")
 def set_data(m: Machine, tensor: Tensor, call: Call) -> Abstract:
-    """`x.data = new`: other memory; what was saved keeps the old, and is out of date with the next write to `x`.
+    """`x.data = new`: other memory; what was saved keeps the old, and is out of date with the next
+    write to `x`.
 
     That a parameter is set so is a fact `data-set`.
     """
     new = tensors.node_of(m, call.args[0], call.node, call.frame)
     if tensor.node.parameter is not None:
         at, text = call.frame.span(call.node), call.frame.text(call.node)
-        m.emit(tape.Fact(at=at, what="data-set", value=tensor.node, source=new, detail="torch.Tensor.data", text=text))
+        m.emit(
+            tape.Fact(
+                at=at,
+                what="data-set",
+                value=tensor.node,
+                source=new,
+                detail="torch.Tensor.data",
+                text=text,
+            )
+        )
     if tensor.node.storage is not None and not tensor.uncounted:
         tensor.memory_before = (*tensor.memory_before, tensor.node.storage)
     tensor.node.storage = tape.Storage()
@@ -574,7 +735,13 @@ def assign_requires_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
         set_requires_grad(m, tensor, wanted, call, "requires_grad")
     elif tensor.node.parameter is not None:
         tensor.node.assumed = True
-        set_requires_grad(m, tensor, conditions.decide(m, call.args[0], call.node, call.frame), call, "requires_grad")
+        set_requires_grad(
+            m,
+            tensor,
+            conditions.decide(m, call.args[0], call.node, call.frame),
+            call,
+            "requires_grad",
+        )
     return NONE
 
 
@@ -600,13 +767,33 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
             made.requires_grad, made.cut = True, None
         else:
             if node.inference and not m.grad.inference:
-                m.emit(tape.Fact(at=call.frame.span(call.node), what="inference-tensor-used", value=node, detail=op))
-            made = tensors.value(m, op, Kind.LEAF, (node,), call.node, call.frame, requires_grad=True, dtype=node.dtype)
+                m.emit(
+                    tape.Fact(
+                        at=call.frame.span(call.node),
+                        what="inference-tensor-used",
+                        value=node,
+                        detail=op,
+                    )
+                )
+            made = tensors.value(
+                m,
+                op,
+                Kind.LEAF,
+                (node,),
+                call.node,
+                call.frame,
+                requires_grad=True,
+                dtype=node.dtype,
+            )
             made.parameter = tape.Parameter(node.name, None, made.at)
             made.number, made.inference, made.inference_at = None, node.inference, node.inference_at
             tensor.detached = False
             if node.inference and not m.grad.inference:
-                m.emit(tape.Fact(at=made.at, what="inference-tensor", value=node, detail="requires_grad"))
+                m.emit(
+                    tape.Fact(
+                        at=made.at, what="inference-tensor", value=node, detail="requires_grad"
+                    )
+                )
     elif node.kind in (Kind.PARAMETER, Kind.LEAF):
         made = _again(m, node, call)
         made.requires_grad, made.cut, made.cut_at, made.cut_stack = (
@@ -626,7 +813,8 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
 
 
 def _refuses_flag(m: Machine, node: tape.Value, call: Call) -> None:
-    """Ends the program as torch does: the flag of what is computed from what requires grad cannot be set (torch 2.13).
+    """Ends the program as torch does: the flag of what is computed from what requires grad cannot
+    be set (torch 2.13).
 
     `requires_grad_()` alone asks for what is so already.
     """
@@ -639,7 +827,9 @@ def _refuses_flag(m: Machine, node: tape.Value, call: Call) -> None:
 
 def _again(m: Machine, node: tape.Value, call: Call) -> tape.Value:
     """The same parameter as a new value."""
-    made = tensors.value(m, node.op, node.kind, (), call.node, call.frame, assumed=node.assumed, dtype=node.dtype)
+    made = tensors.value(
+        m, node.op, node.kind, (), call.node, call.frame, assumed=node.assumed, dtype=node.dtype
+    )
     made.parameter, made.at, made.stack, made.text = node.parameter, node.at, node.stack, node.text
     return made
 
@@ -650,13 +840,19 @@ def requires_grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     if node.assumed:
         test = _grad_test(m, tensor)
         m.state.setdefault("grad-tests", {})[test.subject] = node
-        return conditions.boolean(m, test, f"{node.title}.requires_grad") if node.requires_grad else FALSE
+        return (
+            conditions.boolean(m, test, f"{node.title}.requires_grad")
+            if node.requires_grad
+            else FALSE
+        )
     return TRUE if node.requires_grad else FALSE
 
 
 def _grad_test(m: Machine, tensor: Tensor) -> Test:
     """The question whether a tensor out of view requires grad."""
-    return Test(m.symbol(tensor).derive("requires_grad", f"{tensor.node.title}.requires_grad"), "true")
+    return Test(
+        m.symbol(tensor).derive("requires_grad", f"{tensor.node.title}.requires_grad"), "true"
+    )
 
 
 @attribute("torch.Tensor", "is_leaf")
@@ -687,13 +883,18 @@ def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
         made.node.name = f"{tensor.node.title}.grad"
         made.attrs["<of>"] = tensor
         tensor.grad = made
-    if isinstance(tensor.grad, Tensor) and tensor.grad.attrs.get("<of>") is tensor:  # once written, it has a new node
+    if (
+        isinstance(tensor.grad, Tensor) and tensor.grad.attrs.get("<of>") is tensor
+    ):  # once written, it has a new node
         tensor.grad.node.flags |= {"gradient"}
         tensor.grad.node.parameter = tensor.node.parameter
     if tensor.grad is not NONE and m.state.get("glance") is not at.node:
         m.emit(
             tape.Clip(
-                at=at.frame.span(at.node), parameters=(tensor.node,), reads_only=True, text=at.frame.text(at.node)
+                at=at.frame.span(at.node),
+                parameters=(tensor.node,),
+                reads_only=True,
+                text=at.frame.text(at.node),
             )
         )
     return tensor.grad
@@ -702,14 +903,20 @@ def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 def _gradient(m: Machine, tensor: Tensor, last: tape.Backward | None, at: Call) -> Tensor:
     if last is None or not last.create_graph or not tensor.node.requires_grad:
         return tensors.batch(m, "torch.Tensor.grad", at.node, at.frame)
-    made = tensors.value(m, "torch.Tensor.grad", Kind.OPERATION, (last.value, tensor.node), at.node, at.frame)
+    made = tensors.value(
+        m, "torch.Tensor.grad", Kind.OPERATION, (last.value, tensor.node), at.node, at.frame
+    )
     made.requires_grad, made.assumed = True, last.value.assumed  # in whatever grad mode it is read
     return Tensor(made)
 
 
 def _is_of_another(gradient: Abstract, last: tape.Backward | None) -> bool:
     """Whether a gradient with a graph is that of an earlier backward."""
-    if not isinstance(gradient, Tensor) or gradient.node.op != "torch.Tensor.grad" or not gradient.node.inputs:
+    if (
+        not isinstance(gradient, Tensor)
+        or gradient.node.op != "torch.Tensor.grad"
+        or not gradient.node.inputs
+    ):
         return False
     return last is not None and gradient.node.inputs[0] is not last.value
 
@@ -722,7 +929,9 @@ def set_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     given, kept = call.args[0], m.state.setdefault("grad-kept", set())
     is_none = isinstance(given, Const) and given.value is None
     if is_none or holdings.constant_zero(given):
-        m.emit(tape.ZeroGrad(at=call.frame.span(call.node), optimizer=None, parameters=(tensor.node,)))
+        m.emit(
+            tape.ZeroGrad(at=call.frame.span(call.node), optimizer=None, parameters=(tensor.node,))
+        )
         tensor.grad = None
     else:
         m.emit(tape.Fact(at=call.frame.span(call.node), what="gradient-set", value=tensor.node))
@@ -738,7 +947,9 @@ def set_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 @attribute("torch.Tensor", "shape")
 def shape(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     """The sizes, the first of which is the tensor's length."""
-    sizes = Unknown(m.symbol(tensor).derive("shape", f"{tensor.node.title}.shape"), data=True, type="")
+    sizes = Unknown(
+        m.symbol(tensor).derive("shape", f"{tensor.node.title}.shape"), data=True, type=""
+    )
     known = m.overrides[sizes.symbol]
     known.setdefault(f"item:{m.symbol(Const(0))}", length(m, tensor, at))
     written = shapes.shape(tensor.node) or ()
@@ -752,13 +963,19 @@ def shape(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 
 def _size(m: Machine, sizes: Unknown, axis: int, size: int) -> Unknown:
     """A size that the program writes down: a number of which questions are answered."""
-    made = Unknown(sizes.symbol.derive(("size", axis), f"{sizes.symbol.text}[{axis}]"), data=True, type="number")
+    made = Unknown(
+        sizes.symbol.derive(("size", axis), f"{sizes.symbol.text}[{axis}]"),
+        data=True,
+        type="number",
+    )
     _bind(m, made.symbol, size)
     return made
 
 
 def _bind(m: Machine, symbol: Symbol, number: int) -> None:
-    """Has a number be known where it is compared, and nowhere else: rounds are not counted by it."""
+    """Has a number be known where it is compared, and nowhere else: rounds are not counted by
+    it.
+    """
     m.oracle.facts.low[symbol.asked] = m.oracle.facts.high[symbol.asked] = (number, False)
 
 
@@ -768,16 +985,22 @@ def ndim(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 
 
 def _axes(m: Machine, tensor: Tensor) -> Abstract:
-    """How many axes a tensor has; a number where the program writes down the sizes of what it is computed from."""
+    """How many axes a tensor has; a number where the program writes down the sizes of what it is
+    computed from.
+    """
     known = layouts.rank(tensor.node)
     if known is not None:
         return Const(known)
-    return Unknown(m.symbol(tensor).derive("ndim", f"{tensor.node.title}.ndim"), data=True, type="number")
+    return Unknown(
+        m.symbol(tensor).derive("ndim", f"{tensor.node.title}.ndim"), data=True, type="number"
+    )
 
 
 @attribute("torch.Tensor", "device")
 def device(m: Machine, tensor: Tensor, at: Call) -> Abstract:
-    return Unknown(m.symbol(tensor).derive("device", f"{tensor.node.title}.device"), data=True, type="object")
+    return Unknown(
+        m.symbol(tensor).derive("device", f"{tensor.node.title}.device"), data=True, type="object"
+    )
 
 
 @attribute("torch.Tensor", "dtype")
@@ -793,7 +1016,9 @@ def dtype_of_floats(m: Machine, dtype: Object, at: Call) -> Abstract | None:
 
 
 def _is_of_floats(node: Value) -> bool | None:
-    """Whether a tensor holds floats: what carries a gradient does, what was cast to integers does not."""
+    """Whether a tensor holds floats: what carries a gradient does, what was cast to integers does
+    not.
+    """
     return True if node.requires_grad else None if node.dtype.is_differentiable else False
 
 
@@ -840,18 +1065,28 @@ def _wanted_dtype(m: Machine, call: Call) -> DType | None:
 
 def _asks_for_float32(call: Call) -> bool:
     asked = [value.name for value in call.values if isinstance(value, Lib)]
-    return call.called == "float" or (len(call.values) == 1 and asked in (["torch.float32"], ["torch.float"]))
+    return call.called == "float" or (
+        len(call.values) == 1 and asked in (["torch.float32"], ["torch.float"])
+    )
 
 
 def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call: Call) -> Tensor:
     node = tensor.node
-    if call.values and all(isinstance(value, Const) and value.value is None for value in call.values):
+    if call.values and all(
+        isinstance(value, Const) and value.value is None for value in call.values
+    ):
         return tensor  # `x.to(device)` with the default of `device=None`
     if wanted is not None and not wanted.is_differentiable:
         made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
         made.flags |= {tape.CAST}
-    elif not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA) and "memory_format" not in call.kwargs:
-        if "in-numpy" not in node.flags and (wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN):
+    elif (
+        not node.requires_grad
+        and node.kind in (Kind.CONSTANT, Kind.DATA)
+        and "memory_format" not in call.kwargs
+    ):
+        if "in-numpy" not in node.flags and (
+            wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN
+        ):
             send(m, node, call)
             return tensor
         made = copy.copy(node)  # another tensor: what requires grad from now on is this one alone
@@ -862,7 +1097,9 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
         if call.constant(None, "copy") is not True:
             made.flags |= {tape.MAY_SHARE}
         if _goes_nowhere(m, node, call) if wanted is None else _asks_for_float32(call):
-            made.flags |= {"stays-put"}  # where it was made there, and so: then torch gives back the very tensor
+            made.flags |= {
+                "stays-put"
+            }  # where it was made there, and so: then torch gives back the very tensor
         if wanted is not None:
             made.flags |= {"converted"}
     made.dtype = wanted or node.dtype
@@ -875,12 +1112,18 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
 
 
 def _goes_nowhere(m: Machine, node: tape.Value, call: Call) -> bool:
-    """Whether a tensor is sent where it may be: to the CPU, or the device of what it was computed from."""
+    """Whether a tensor is sent where it may be: to the CPU, or the device of what it was computed
+    from.
+    """
     made_of = list(tape.ancestors(node))
     for leaf in tape.ancestors(node):
         wrapped = m.state.get("wrapped", {}).get(id(leaf))  # by an `nn.Parameter`
         made_of += tape.ancestors(wrapped) if wrapped is not None else ()
-    return goes_to(m, call) == "cpu" or is_made_there(m, made_of, call) or is_from_out_of_view(m, made_of)
+    return (
+        goes_to(m, call) == "cpu"
+        or is_made_there(m, made_of, call)
+        or is_from_out_of_view(m, made_of)
+    )
 
 
 @method("torch.Tensor", "retain_grad")
@@ -897,10 +1140,14 @@ def unchanged(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 
 @method("torch.Tensor", "contiguous")
 def contiguous(m: Machine, tensor: Tensor, call: Call) -> Abstract:
-    """`x.contiguous()`: the very tensor where its elements lie in order, else what has its numbers in other memory."""
+    """`x.contiguous()`: the very tensor where its elements lie in order, else what has its numbers
+    in other memory.
+    """
     if not call.values and layouts.is_in_order(m, tensor.node):
         return tensor
-    made = tensors.apply(m, "torch.Tensor.contiguous", [tensor], call.node, call.frame, lookup("contiguous"))
+    made = tensors.apply(
+        m, "torch.Tensor.contiguous", [tensor], call.node, call.frame, lookup("contiguous")
+    )
     made.node.flags |= {tape.MAY_SHARE}
     m.identify(made.node, m.symbol(tensor))
     return made
@@ -954,13 +1201,24 @@ def new_tensor(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     return copied_in(m, call.get(0, "data"), call)
 
 
-@function("torch.as_tensor", "torch.asarray", "torch.from_numpy", "torch.Tensor.as_subclass", "torch.scalar_tensor")
+@function(
+    "torch.as_tensor",
+    "torch.asarray",
+    "torch.from_numpy",
+    "torch.Tensor.as_subclass",
+    "torch.scalar_tensor",
+)
 def as_tensor(m: Machine, call: Call) -> Abstract:
     content = call.get(0, "data")
     if isinstance(content, Tensor):
         wanted = dtype_of(call.kwargs.get("dtype"))
         return converted(m, content, call.name, wanted, call) if wanted is not None else content
-    if isinstance(content, Unknown) and content.origin is None and content.type == "" and not content.data:
+    if (
+        isinstance(content, Unknown)
+        and content.origin is None
+        and content.type == ""
+        and not content.data
+    ):
         known = m.nodes.get(content.symbol)
         if call.name != "torch.from_numpy":
             tensor = tensors.as_tensor(m, content, call.node, call.frame)
@@ -974,17 +1232,23 @@ def as_tensor(m: Machine, call: Call) -> Abstract:
 
 
 def _perhaps_copied(m: Machine, tensor: Tensor, call: Call) -> Tensor:
-    """The tensor of something unknown: of a list it is a copy, and writes to an array are not counted."""
-    made = tensors.operation(m, call.name, [tensor.node], call.node, call.frame, dtype=tensor.node.dtype)
+    """The tensor of something unknown: of a list it is a copy, and writes to an array are not
+    counted.
+    """
+    made = tensors.operation(
+        m, call.name, [tensor.node], call.node, call.frame, dtype=tensor.node.dtype
+    )
     made.flags |= {tape.MAY_SHARE}
     made.storage, made.name = tape.Storage(), tensor.node.name
     return Tensor(made)
 
 
 def _shares_memory(m: Machine, array: Unknown, tensor: Tensor, call: Call) -> None:
-    """Makes what is written into the array from now on a write to the tensor, but not to what that is converted to.
+    """Makes what is written into the array from now on a write to the tensor, but not to what that
+    is converted to.
 
-    An array of doubles, which `.float()` copies, is not told from one of floats, which it gives back as it is.
+    An array of doubles, which `.float()` copies, is not told from one of floats, which it gives
+    back as it is.
     """
     tensor.node.flags |= {"in-numpy"}
     if array.origin is None:
@@ -1000,19 +1264,29 @@ def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
     node, frame = call.node, call.frame
     dtype = dtype_of(call.kwargs.get("dtype")) or _literal_dtype(call.name, content)
     if content is not None and tensors.is_no_tensor(m, content):
-        return tensors.as_tensor(m, m.unknown(frame.text(node)), node, frame)  # whether this path is taken, who knows
+        return tensors.as_tensor(
+            m, m.unknown(frame.text(node)), node, frame
+        )  # whether this path is taken, who knows
     origins = tensors.sources(m, [content], node, frame) if content is not None else []
     leaf = _is_to_require_grad(m, call)
     if origins:
         made = tensors.operation(m, call.name, origins, node, frame, cut=Cut.COPY, dtype=dtype)
-        made.storage = origins[0].storage or tape.Storage() if call.name == "torch.from_numpy" else tape.Storage()
+        made.storage = (
+            origins[0].storage or tape.Storage()
+            if call.name == "torch.from_numpy"
+            else tape.Storage()
+        )
         if all(origin.kind is Kind.CONSTANT for origin in origins) and made.cut is None:
             made.kind, made.cut = Kind.CONSTANT, Cut.CONSTANT
         elif not any(origin.requires_grad or origin.inputs for origin in origins):
             made.kind = Kind.DATA
         tensor = Tensor(made)
     elif isinstance(content, Const) or _is_written_out(content):
-        number = content.value if isinstance(content, Const) and isinstance(content.value, int | float) else None
+        number = (
+            content.value
+            if isinstance(content, Const) and isinstance(content.value, int | float)
+            else None
+        )
         tensor = tensors.constant(m, call.name, node, frame, number, dtype)
         m.state.setdefault("written-out", {})[id(tensor.node)] = content
     else:
@@ -1020,7 +1294,14 @@ def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
     if leaf:
         before = tensor.node
         made = tensors.value(
-            m, call.name, Kind.LEAF, (before,) if origins else (), node, frame, requires_grad=True, dtype=before.dtype
+            m,
+            call.name,
+            Kind.LEAF,
+            (before,) if origins else (),
+            node,
+            frame,
+            requires_grad=True,
+            dtype=before.dtype,
         )
         made.storage, made.parameter = tape.Storage(), tape.Parameter("", None, made.at)
         made.flags = WRITTEN_OUT if before.kind is Kind.CONSTANT else frozenset()
@@ -1046,14 +1327,20 @@ def _literal_dtype(name: str, content: Abstract | None) -> DType:
         first = first.items[0]
     if isinstance(first, Const) and isinstance(first.value, bool):
         return DType.BOOL
-    if isinstance(first, Const) and isinstance(first.value, int) and not name.endswith(("Tensor", "FloatTensor")):
+    if (
+        isinstance(first, Const)
+        and isinstance(first.value, int)
+        and not name.endswith(("Tensor", "FloatTensor"))
+    ):
         return DType.INTEGER
     return DType.FLOAT if isinstance(first, Const) else DType.UNKNOWN
 
 
 @function("torch.autograd.Variable")
 def variable(m: Machine, call: Call) -> Abstract:
-    """`Variable(x)` is `x` without its graph; with `requires_grad=True` it is a new leaf over the same data."""
+    """`Variable(x)` is `x` without its graph; with `requires_grad=True` it is a new leaf over the
+    same data.
+    """
     content = call.get(0, "data")
     if call.constant(1, "requires_grad") is not True or content is None:
         if isinstance(content, Tensor) and content.node.requires_grad and not content.node.assumed:
@@ -1061,7 +1348,16 @@ def variable(m: Machine, call: Call) -> Abstract:
         return content or m.unknown("Variable")
     tensor = tensors.as_tensor(m, content, call.node, call.frame)
     node = tensor.node
-    made = tensors.value(m, call.name, Kind.LEAF, (node,), call.node, call.frame, requires_grad=True, dtype=node.dtype)
+    made = tensors.value(
+        m,
+        call.name,
+        Kind.LEAF,
+        (node,),
+        call.node,
+        call.frame,
+        requires_grad=True,
+        dtype=node.dtype,
+    )
     made.storage, made.parameter = node.storage, tape.Parameter("", None, made.at)
     return Tensor(made)
 
@@ -1078,7 +1374,9 @@ def assert_(m: Machine, call: Call) -> Abstract:
 def is_tensor(m: Machine, call: Call) -> Abstract:
     value = call.get(0, "obj")
     if isinstance(value, Unknown) and value.type in ("", "tensor"):
-        return conditions.boolean(m, Test(m.symbol(value).asked, "isa", "torch.Tensor"), call.frame.text(call.node))
+        return conditions.boolean(
+            m, Test(m.symbol(value).asked, "isa", "torch.Tensor"), call.frame.text(call.node)
+        )
     return TRUE if isinstance(value, Tensor) else FALSE
 
 
@@ -1090,7 +1388,9 @@ def number_of(m: Machine, call: Call) -> Abstract:
     if name == "is_floating_point" and is_of_floats is not None:
         return is_of_floats
     return Unknown(
-        m.symbol(value).derive((name, ()), f"{name}()"), data=True, type="number" if name == "numel" else "bool"
+        m.symbol(value).derive((name, ()), f"{name}()"),
+        data=True,
+        type="number" if name == "numel" else "bool",
     )
 
 
@@ -1124,37 +1424,72 @@ def plain(m: Machine, call: Call) -> Abstract:
 
 
 _MOVING = ("to", "type", "cuda")  # the methods that take the name of a device or type
-_OF_ARRAYS = {f"torch.Tensor.{name}" for name in ("flatten", "ravel", "reshape", "squeeze", "transpose", "__getitem__")}
-_LISTS_OF_MODULES = [("attribute", name) for name in ("modules", "children", "named_modules", "named_children")]
+_OF_ARRAYS = {
+    f"torch.Tensor.{name}"
+    for name in ("flatten", "ravel", "reshape", "squeeze", "transpose", "__getitem__")
+}
+_LISTS_OF_MODULES = [
+    ("attribute", name) for name in ("modules", "children", "named_modules", "named_children")
+]
 
 
 @hears("discarded")
 def discarded(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
-    """A method that changes nothing in place, called for nothing: `x.detach()` as a statement, or `x.requires_grad`."""
+    """A method that changes nothing in place, called for nothing: `x.detach()` as a statement, or
+    `x.requires_grad`.
+    """
     if isinstance(node, ir.Attribute) and node.name == "requires_grad":
         at, text = frame.span(node), frame.text(node)
-        m.emit(tape.Fact(at=at, what="discarded-result", detail="torch.Tensor.requires_grad", text=text))
-    if isinstance(value, Tensor) and value.node.at == frame.span(node) and not value.node.op.endswith("_"):
+        m.emit(
+            tape.Fact(
+                at=at, what="discarded-result", detail="torch.Tensor.requires_grad", text=text
+            )
+        )
+    if (
+        isinstance(value, Tensor)
+        and value.node.at == frame.span(node)
+        and not value.node.op.endswith("_")
+    ):
         op = value.node.op
-        is_method = op.startswith("torch.Tensor.") and lookup(op) is not None and not op.endswith("__")
+        is_method = (
+            op.startswith("torch.Tensor.") and lookup(op) is not None and not op.endswith("__")
+        )
         is_known = op == "torch.Tensor.detach" or not _is_guessed(value.node)
         if is_method and is_known and not _is_run(m, node, frame) and not _is_repeated(m, node):
             m.emit(
-                tape.Fact(at=value.node.at, what="discarded-result", value=value.node, detail=op, text=frame.text(node))
+                tape.Fact(
+                    at=value.node.at,
+                    what="discarded-result",
+                    value=value.node,
+                    detail=op,
+                    text=frame.text(node),
+                )
             )
 
 
 def _is_run(m: Machine, node: ir.Node, frame: Frame) -> bool:
-    """Whether the receiver is something unknown that is a module: it is called, has parameters, or is one's part."""
-    receiver = node.function.target if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute) else None
+    """Whether the receiver is something unknown that is a module: it is called, has parameters, or
+    is one's part.
+    """
+    receiver = (
+        node.function.target
+        if isinstance(node, ir.Call) and isinstance(node.function, ir.Attribute)
+        else None
+    )
     owner = m.evaluate(receiver, frame) if isinstance(receiver, ir.Name) else None
-    return isinstance(owner, Unknown) and (owner.symbol in m.leaves or _is_listed_module(owner.symbol))
+    return isinstance(owner, Unknown) and (
+        owner.symbol in m.leaves or _is_listed_module(owner.symbol)
+    )
 
 
 def _is_repeated(m: Machine, node: ir.Node) -> bool:
-    """Whether a loop does nothing but this, the same in each round: it warms something up, or measures it."""
+    """Whether a loop does nothing but this, the same in each round: it warms something up, or
+    measures it.
+    """
     loop = m.loops[-1].node if m.loops else None
-    if not isinstance(loop, ir.For) or [getattr(each, "value", None) for each in loop.body] != [node]:
+    if not isinstance(loop, ir.For) or [getattr(each, "value", None) for each in loop.body] != [
+        node
+    ]:
         return False
     changing = {each.id for each in ir.within([loop.target]) if isinstance(each, ir.Name)}
     return not any(isinstance(each, ir.Name) and each.id in changing for each in ir.within([node]))
@@ -1169,22 +1504,34 @@ def _is_listed_module(symbol: Symbol) -> bool:
 
 
 def _is_guessed(result: tape.Value) -> bool:
-    """Whether the method is all that speaks for a tensor; its unused result speaks against: `logger.log()`."""
+    """Whether the method is all that speaks for a tensor; its unused result speaks against:
+    `logger.log()`.
+    """
     receiver = next(iter(result.inputs), None)
     while receiver is not None and receiver.op in _OF_ARRAYS and receiver.inputs:
-        receiver = receiver.inputs[0]  # so have arrays of whatever: `axes.flatten()[0].scatter(x, y)`
+        receiver = receiver.inputs[
+            0
+        ]  # so have arrays of whatever: `axes.flatten()[0].scatter(x, y)`
     if receiver is not None and outside.is_outside(_made_by(receiver)):
         return True
-    if receiver is not None and receiver.op.startswith("torch.Tensor.") and lookup(receiver.op) is None:
+    if (
+        receiver is not None
+        and receiver.op.startswith("torch.Tensor.")
+        and lookup(receiver.op) is None
+    ):
         return True  # no tensor has what gave it: `model.eval().to("cpu")`
     if receiver is None or receiver.op not in ("input", "call", "part"):
         return receiver is None
-    says = any(isinstance(given, str) for _, given in result.arguments)  # `result.log("loss", loss)`
+    says = any(
+        isinstance(given, str) for _, given in result.arguments
+    )  # `result.log("loss", loss)`
     return receiver.assumed or (says and result.op.rpartition(".")[2] not in _MOVING)
 
 
 def _made_by(value: tape.Value) -> str:
-    """The function that made what the methods of tensors, or what was taken for them, were called on."""
+    """The function that made what the methods of tensors, or what was taken for them, were called
+    on.
+    """
     while value.op.startswith("torch.Tensor.") and value.inputs:
         value = value.inputs[0]
     return value.op

@@ -33,7 +33,8 @@ OPTIMIZER = "torch.optim.Optimizer"
 _SCHEDULERS = "torch.optim.lr_scheduler"
 SCHEDULER = f"{_SCHEDULERS}.LRScheduler"
 for _home in (
-    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "optimizer", "radam",
+    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam",
+    "optimizer", "radam",
     "rmsprop", "rprop", "sgd", "sparse_adam",
 ):  # fmt: skip
     alias(f"torch.optim.{_home}", "torch.optim")
@@ -44,7 +45,9 @@ MAX_DEPTH = 4  # how deep lists and groups of parameters are searched
 def make(m: Machine, call: Call) -> Abstract | None:
     """`torch.optim.Adam(model.parameters())` and schedulers over one."""
     if is_a(call.name, SCHEDULER):
-        handle = tape.Scheduler("", call.frame.span(call.node), handle_of(m, call.get(0, "optimizer"), call), call.name)
+        handle = tape.Scheduler(
+            "", call.frame.span(call.node), handle_of(m, call.get(0, "optimizer"), call), call.name
+        )
         return Object(call.name, handle.at, {"handle": handle})
     if not is_a(call.name, OPTIMIZER):
         return None
@@ -67,8 +70,15 @@ def optimizer_over(m: Machine, params: Abstract | None, call: Call, cls: str) ->
     """An optimizer holding what it is given: parameters, generators of them, groups."""
     handle = tape.Optimizer("", cls, call.frame.span(call.node), stack=m.where)
     handle.complete = _collect(m, params, handle.parameters, call)
-    if handle.complete and not handle.parameters and isinstance(params, Sequence) and params.at is not None:
-        raise Raised(Object("builtins.ValueError", handle.at), handle.at)  # "optimizer got an empty parameter list"
+    if (
+        handle.complete
+        and not handle.parameters
+        and isinstance(params, Sequence)
+        and params.at is not None
+    ):
+        raise Raised(
+            Object("builtins.ValueError", handle.at), handle.at
+        )  # "optimizer got an empty parameter list"
     fused = call.get(None, "fused")
     handle.unscales = fused is not None and not (isinstance(fused, Const) and not fused.value)
     made: list[tape.Optimizer] = m.state.setdefault("optimizers", [])
@@ -82,17 +92,28 @@ def optimizer_over(m: Machine, params: Abstract | None, call: Call, cls: str) ->
         if value.assumed and value.requires_grad and value.op.startswith("torch."):
             _take_for_leaf(value)
         if value.kind is Kind.OPERATION and value.requires_grad:
-            m.emit(tape.Fact(at=handle.at, what="non-leaf-parameter", value=value, text=call.frame.text(call.node)))
+            m.emit(
+                tape.Fact(
+                    at=handle.at,
+                    what="non-leaf-parameter",
+                    value=value,
+                    text=call.frame.text(call.node),
+                )
+            )
     return handle
 
 
 def _take_for_leaf(value: Value) -> None:
-    """What is computed from something unknown is data that a leaf was made of: torch's optimizers refuse all else."""
+    """What is computed from something unknown is data that a leaf was made of: torch's optimizers
+    refuse all else.
+    """
     value.kind, value.inputs, value.saves, value.assumed = Kind.LEAF, (), (), False
     value.parameter = value.parameter or tape.Parameter(value.name, None, value.at)
 
 
-def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call, depth: int = 0) -> bool:
+def _collect(
+    m: Machine, params: Abstract | None, found: list[Value], call: Call, depth: int = 0
+) -> bool:
     """Adds the parameters in `params`; False where some may be missing."""
     if params is None or depth > MAX_DEPTH:
         return False
@@ -103,8 +124,12 @@ def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call
     if isinstance(params, Mapping):
         inner = params.items.get("params")
         m.state.setdefault("groups", {}).setdefault(id(found), []).append(len(found))
-        if isinstance(inner, Sequence) and inner.kind == "generator":  # `param_group["params"] = list(params)`
-            inner = params.items["params"] = Sequence("list", list(m.items(inner, call)), inner.open, inner.rest)
+        if (
+            isinstance(inner, Sequence) and inner.kind == "generator"
+        ):  # `param_group["params"] = list(params)`
+            inner = params.items["params"] = Sequence(
+                "list", list(m.items(inner, call)), inner.open, inner.rest
+            )
         return _collect(m, inner, found, call, depth + 1) if inner is not None else False
     if isinstance(params, Unknown):
         from gradlint.library.modules import unknown_parameters
@@ -124,7 +149,9 @@ def _collect(m: Machine, params: Abstract | None, found: list[Value], call: Call
             and isinstance(item.items[0], Const)
         ):
             item = item.items[1]
-        if isinstance(item, Sequence) and item.kind == "generator":  # torch takes no generators inside a list
+        if (
+            isinstance(item, Sequence) and item.kind == "generator"
+        ):  # torch takes no generators inside a list
             raise Raised(Object("builtins.TypeError", at := call.frame.span(call.node)), at)
         complete = _collect(m, item, found, call, depth + 1) and complete
     if isinstance(params, Sequence) and params.open:
@@ -139,20 +166,30 @@ def handle_of(m: Machine, value: Abstract | None, call: Call) -> tape.Optimizer 
         if isinstance(handle, tape.Optimizer):
             return handle
         inner = value.state.get("optimizer") or value.attrs.get("optimizer") or _wrapped(m, value)
-        return handle_of(m, inner, call) if isinstance(inner, Abstract) and inner is not value else None
+        return (
+            handle_of(m, inner, call)
+            if isinstance(inner, Abstract) and inner is not value
+            else None
+        )
     if isinstance(value, Unknown):
         known = m.state.setdefault("unknown-optimizers", {})
         if value.symbol not in known:
             at = call.frame.span(call.node)
-            known[value.symbol] = tape.Optimizer(value.symbol.text, "", at, complete=False, stack=m.where)
+            known[value.symbol] = tape.Optimizer(
+                value.symbol.text, "", at, complete=False, stack=m.where
+            )
         return known[value.symbol]  # type: ignore[no-any-return]
     return None
 
 
 def _wrapped(m: Machine, wrapper: Object | Instance) -> Abstract | None:
-    """The one optimizer that another is made around, `Lookahead(Adam(...))`, whatever it calls it."""
+    """The one optimizer that another is made around, `Lookahead(Adam(...))`, whatever it calls
+    it.
+    """
     inner = [
-        value for name, value in wrapper.attrs.items() if roles.looks_like_optimizer(m, value) or _is_named(name, value)
+        value
+        for name, value in wrapper.attrs.items()
+        if roles.looks_like_optimizer(m, value) or _is_named(name, value)
     ]
     return inner[0] if len(inner) == 1 else None
 
@@ -180,8 +217,11 @@ def zero_grad(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
 
 
 @method(OPTIMIZER, "step")
-def step(m: Machine, optimizer: Abstract, call: Call, scaler: tape.Scaler | None = None) -> Abstract:
-    """One update: every parameter that has a gradient is written in place, under no_grad. A closure runs first.
+def step(
+    m: Machine, optimizer: Abstract, call: Call, scaler: tape.Scaler | None = None
+) -> Abstract:
+    """One update: every parameter that has a gradient is written in place, under no_grad. A closure
+    runs first.
 
     LBFGS runs it again and again, with an update after each.
     """
@@ -194,7 +234,9 @@ def step(m: Machine, optimizer: Abstract, call: Call, scaler: tape.Scaler | None
     if closure is not None and not (isinstance(closure, Const) and closure.value is None):
         again = isinstance(optimizer, Object) and optimizer.state.get("again")
         for last in (False, True) if again else (True,):
-            with m.grad_mode(True, call.frame.span(call.node)):  # torch's optimizers run the closure under enable_grad
+            with m.grad_mode(
+                True, call.frame.span(call.node)
+            ):  # torch's optimizers run the closure under enable_grad
                 result = m.invoke(closure, [], call)
             if not last:
                 _update(m, handle, scaler, result, call)
@@ -203,12 +245,18 @@ def step(m: Machine, optimizer: Abstract, call: Call, scaler: tape.Scaler | None
     return result
 
 
-def _update(m: Machine, handle: tape.Optimizer, scaler: tape.Scaler | None, result: Abstract, call: Call) -> None:
+def _update(
+    m: Machine, handle: tape.Optimizer, scaler: tape.Scaler | None, result: Abstract, call: Call
+) -> None:
     """Writes every parameter that has a gradient; `result` is what a closure gave."""
     at = call.frame.span(call.node)
     m.emit(
         tape.OptimizerStep(
-            at=at, optimizer=handle, scaler=scaler, closure=result is not NONE, text=call.frame.text(call.node)
+            at=at,
+            optimizer=handle,
+            scaler=scaler,
+            closure=result is not NONE,
+            text=call.frame.text(call.node),
         )
     )
     for value in handle.parameters:
@@ -216,7 +264,14 @@ def _update(m: Machine, handle: tape.Optimizer, scaler: tape.Scaler | None, resu
         if storage is not None and value.requires_grad and has_gradient(m, value):
             storage.version += 1
             storage.writes.append(
-                Write(f"{handle.cls or 'optimizer'}.step", at, m.where, storage.version, True, len(m.tape.events))
+                Write(
+                    f"{handle.cls or 'optimizer'}.step",
+                    at,
+                    m.where,
+                    storage.version,
+                    True,
+                    len(m.tape.events),
+                )
             )
 
 
@@ -231,7 +286,9 @@ def add_param_group(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
     handle = handle_of(m, optimizer, call)
     if handle is not None:
         handle.earlier.append((len(m.tape.events), list(handle.parameters)))
-        handle.complete = _collect(m, call.get(0, "param_group"), handle.parameters, call) and handle.complete
+        handle.complete = (
+            _collect(m, call.get(0, "param_group"), handle.parameters, call) and handle.complete
+        )
     return NONE
 
 
@@ -259,7 +316,9 @@ def register_step_hook(m: Machine, optimizer: Abstract, call: Call) -> Abstract:
     return Object(HANDLE, call.frame.span(call.node), {"hooks": hooks, "entry": hook})
 
 
-def _run_hooks(m: Machine, moment: str, optimizer: Abstract, handle: tape.Optimizer, call: Call) -> None:
+def _run_hooks(
+    m: Machine, moment: str, optimizer: Abstract, handle: tape.Optimizer, call: Call
+) -> None:
     for hook in list(m.state.get("step-hooks", {}).get((id(handle), moment), ())):
         m.invoke(hook, [optimizer, Sequence("tuple", []), Mapping({})], call)
 
@@ -275,14 +334,18 @@ def param_groups(m: Machine, optimizer: Object | Instance, at: Call) -> Abstract
     groups: list[Abstract] = []
     for start, end in zip(starts, ends, strict=True):
         group = _group(m, optimizer, handle, (start, end))
-        m.state.setdefault("shown-groups", []).append((handle, group, group.items["params"], end - start, at))
+        m.state.setdefault("shown-groups", []).append(
+            (handle, group, group.items["params"], end - start, at)
+        )
         groups.append(group)
     return Sequence("list", groups)
 
 
 @hears("end")
 def regrouped(m: Machine) -> None:
-    """What the program has put into the groups that it was shown, or in their place, is held as well."""
+    """What the program has put into the groups that it was shown, or in their place, is held as
+    well.
+    """
     for handle, group, shown, size, at in m.state.get("shown-groups", ()):
         now = group.items.get("params")
         if now is not shown or len(shown.items) > size:
@@ -290,7 +353,9 @@ def regrouped(m: Machine) -> None:
             handle.complete = handle.complete and now is shown
 
 
-def _group(m: Machine, optimizer: Abstract, handle: tape.Optimizer, span: tuple[int, int]) -> Mapping:
+def _group(
+    m: Machine, optimizer: Abstract, handle: tape.Optimizer, span: tuple[int, int]
+) -> Mapping:
     held: list[Abstract] = [tensor_of(m, value) for value in handle.parameters[slice(*span)]]
     group = Mapping({"params": Sequence("list", held, not handle.complete)}, open=True)
     group.symbol = m.symbol(optimizer).derive(("group", span[0]), "param_group")
@@ -311,7 +376,11 @@ def scheduler_step(m: Machine, scheduler: Abstract, call: Call) -> Abstract:
         handle = m.state.setdefault("schedulers", {}).setdefault(
             symbol, tape.Scheduler(symbol.text, call.frame.span(call.node), None)
         )
-    m.emit(tape.SchedulerStep(at=call.frame.span(call.node), scheduler=handle, text=call.frame.text(call.node)))
+    m.emit(
+        tape.SchedulerStep(
+            at=call.frame.span(call.node), scheduler=handle, text=call.frame.text(call.node)
+        )
+    )
     return NONE
 
 
@@ -330,12 +399,20 @@ def scheduler_state(m: Machine, scheduler: Abstract, call: Call) -> Abstract:
 
 @typed("torch.optim.Optimizer", "torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD")
 def typed_optimizer(m: Machine, symbol: Symbol, function: Function, parameter: object) -> Abstract:
-    handle = tape.Optimizer(symbol.text, OPTIMIZER, function.node.code.span(function.node.at), complete=False)
+    handle = tape.Optimizer(
+        symbol.text, OPTIMIZER, function.node.code.span(function.node.at), complete=False
+    )
     return Object(OPTIMIZER, handle.at, {"handle": handle, "nullable": True})
 
 
 @typed(f"{_SCHEDULERS}.LambdaLR", SCHEDULER, f"{_SCHEDULERS}._LRScheduler")
 def typed_scheduler(m: Machine, symbol: Symbol, function: Function, parameter: object) -> Abstract:
-    """A scheduler of an optimizer that is handed in, too; of which class derived from that, nobody says."""
+    """A scheduler of an optimizer that is handed in, too; of which class derived from that, nobody
+    says.
+    """
     at = function.node.code.span(function.node.at)
-    return Object(SCHEDULER, at, {"handle": tape.Scheduler(symbol.text, at, None, SCHEDULER), "nullable": True})
+    return Object(
+        SCHEDULER,
+        at,
+        {"handle": tape.Scheduler(symbol.text, at, None, SCHEDULER), "nullable": True},
+    )

@@ -1,4 +1,6 @@
-"""`torch.nn.utils`: packed and padded sequences, parameters as one vector, and what changes a module in place."""
+"""`torch.nn.utils`: packed and padded sequences, parameters as one vector, and what changes a
+module in place.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import alias, attribute, fallback, function, method
-from gradlint.interpret.values import NONE, Abstract, Call, Instance, Object, Sequence, Tensor, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Instance,
+    Object,
+    Sequence,
+    Tensor,
+    Unknown,
+)
 from gradlint.library import holdings
 from gradlint.library.effects import lookup
 from gradlint.library.modules import PACKED, is_parameter, make_parameter
@@ -61,7 +72,11 @@ def batch_sizes(m: Machine, packed: Object, at: Call) -> Abstract:
 def packed_part(m: Machine, packed: Object, call: Call) -> Abstract:
     """`packed[0]`: the tensor; behind it stand numbers."""
     held = packed.state.get("loc")
-    return held if call.constant(0, "index") == 0 and isinstance(held, Abstract) else m.unknown("part", data=True)
+    return (
+        held
+        if call.constant(0, "index") == 0 and isinstance(held, Abstract)
+        else m.unknown("part", data=True)
+    )
 
 
 @method(PACKED, "to", "cuda", "cpu", "float", "pin_memory")
@@ -75,15 +90,21 @@ def pad_packed(m: Machine, call: Call) -> Abstract:
     """`pad_packed_sequence(packed)`: the padded tensor and the lengths."""
     given = call.get(0, "sequence") or NONE
     padded = tensors.apply(m, call.name, [given], call.node, call.frame, None)
-    return Sequence("tuple", [padded, tensors.batch(m, f"{call.name}.lengths", call.node, call.frame)])
+    return Sequence(
+        "tuple", [padded, tensors.batch(m, f"{call.name}.lengths", call.node, call.frame)]
+    )
 
 
 @function("torch.nn.utils.rnn.pad_sequence", "torch.nn.utils.parameters_to_vector")
 def joined(m: Machine, call: Call) -> Abstract:
-    """`pad_sequence(tensors)`, `parameters_to_vector(parameters)`: copied together, with their graphs."""
+    """`pad_sequence(tensors)`, `parameters_to_vector(parameters)`: copied together, with their
+    graphs.
+    """
     given = call.values[0] if call.values else NONE
     items = (
-        given if isinstance(given, Sequence) and given.kind != "generator" else Sequence("list", m.items(given, call))
+        given
+        if isinstance(given, Sequence) and given.kind != "generator"
+        else Sequence("list", m.items(given, call))
     )
     return tensors.apply(m, call.name, [items], call.node, call.frame, lookup("cat"))
 
@@ -109,14 +130,21 @@ def vector_to_parameters(m: Machine, call: Call) -> Abstract:
 def skip_init(m: Machine, call: Call) -> Abstract:
     """`skip_init(nn.Linear, 2, 3)`: the module."""
     kwargs = {name: value for name, value in call.kwargs.items() if name != "device"}
-    return m.call(call.args[0], Call(call.name, call.args[1:], kwargs, call.node, call.frame)) if call.args else NONE
+    return (
+        m.call(call.args[0], Call(call.name, call.args[1:], kwargs, call.node, call.frame))
+        if call.args
+        else NONE
+    )
 
 
 @fallback
 def reparametrized(m: Machine, call: Call) -> Abstract | None:
     """`spectral_norm(module)`, `prune.l1_unstructured(module, …)`: the module itself."""
     name = call.name.rpartition(".")[2]
-    if not (call.name.startswith(_RESHAPES) or (call.name.startswith("torch.nn.utils.") and name in _MODULES)):
+    if not (
+        call.name.startswith(_RESHAPES)
+        or (call.name.startswith("torch.nn.utils.") and name in _MODULES)
+    ):
         return None
     if not call.values or name[:1].isupper():
         return m.unknown(call.frame.text(call.node))
@@ -125,7 +153,11 @@ def reparametrized(m: Machine, call: Call) -> Abstract | None:
         module.state["reclassed"] = True
     if isinstance(module, Object | Instance) and call.name.startswith(_RECLASS):
         _parametrize(module, name, call)
-    if isinstance(module, Object | Instance) and name == "weight_norm" and m.state.get("optimizers"):
+    if (
+        isinstance(module, Object | Instance)
+        and name == "weight_norm"
+        and m.state.get("optimizers")
+    ):
         _take_apart(m, module, call)
     return module
 
@@ -141,11 +173,17 @@ def _parametrize(module: Object | Instance, name: str, call: Call) -> None:
 
 
 def _take_apart(m: Machine, module: Object | Instance, call: Call) -> None:
-    """`weight_norm(layer)` puts two new parameters, length and direction, in the place of the weight: one here."""
+    """`weight_norm(layer)` puts two new parameters, length and direction, in the place of the
+    weight: one here.
+    """
     name = call.constant(1, "name", "weight")
     own = module.state.get("parameters")
     held = own if isinstance(own, dict) and name in own else module.attrs
     before = held.get(name) if isinstance(name, str) else None
     if isinstance(name, str) and isinstance(before, Tensor) and is_parameter(before):
-        held[name] = new = make_parameter(m, name, module.module, call, requires_grad=before.node.requires_grad)
-        m.emit(tape.Fact(at=call.frame.span(call.node), what="attached", value=new.node, detail=name))
+        held[name] = new = make_parameter(
+            m, name, module.module, call, requires_grad=before.node.requires_grad
+        )
+        m.emit(
+            tape.Fact(at=call.frame.span(call.node), what="attached", value=new.node, detail=name)
+        )

@@ -1,4 +1,6 @@
-"""Train mode and eval mode: of which modules, and whether anything in them differs between the two."""
+"""Train mode and eval mode: of which modules, and whether anything in them differs between the
+two.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
 from gradlint import memo, tape
-from gradlint.interpret.values import Abstract, Builtin, Call, Class, Const, Function, Instance, Object, Unknown
+from gradlint.interpret.values import (
+    Abstract,
+    Builtin,
+    Call,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Object,
+    Unknown,
+)
 from gradlint.ir import nodes as ir
 from gradlint.library.effects import LayerEffect
 from gradlint.library.modules import CONTAINERS, is_module, modules, parts
@@ -20,7 +32,9 @@ _WITH_DROPOUT = ("Transformer", "RReLU", "MultiheadAttention")
 
 
 def tell_mode(m: Machine, module: Instance | Object, training: bool | None, call: Call) -> None:
-    """The events of a change of mode: of the module, and of the modules that it wraps without being their parent."""
+    """The events of a change of mode: of the module, and of the modules that it wraps without being
+    their parent.
+    """
     matters = differs(module)
     told: list[tape.Module] = []
     for own in _within(m, module):
@@ -42,7 +56,9 @@ def _within(m: Machine, module: Instance | Object) -> Iterator[tape.Module | Non
 
 
 def differs(module: Abstract) -> bool:
-    """Whether a module computes otherwise in train mode than in eval mode, as far as it is known."""
+    """Whether a module computes otherwise in train mode than in eval mode, as far as it is
+    known.
+    """
     return any(_differs(part) for _, part in modules(module))
 
 
@@ -52,7 +68,9 @@ def _differs(part: Abstract) -> bool:
     if isinstance(part, Object):
         return _is_layer_that_differs(part)
     if isinstance(part, Instance):
-        return part.cls.has_unknown_base or any(not _are_off(part, beside) for beside in _questions(part))
+        return part.cls.has_unknown_base or any(
+            not _are_off(part, beside) for beside in _questions(part)
+        )
     return True
 
 
@@ -76,7 +94,9 @@ def _are_off(module: Instance, settings: frozenset[str]) -> bool:
 
 
 def _questions(module: Instance) -> Iterator[frozenset[str]]:
-    """The places where a module asks for its mode, each by the settings of its own that stand beside it."""
+    """The places where a module asks for its mode, each by the settings of its own that stand
+    beside it.
+    """
     for cls in module.cls.lineage():
         for member in cls.namespace.values() if isinstance(cls, Class) else ():
             while isinstance(member, Builtin) and member.wraps is not None:
@@ -92,7 +112,11 @@ def _asked(function: ir.Function) -> tuple[frozenset[str], ...]:
     waiting: list[tuple[ast.AST, frozenset[str]]] = [(function.source, frozenset())]
     while waiting:
         node, beside = waiting.pop()
-        if isinstance(node, ast.Attribute) and node.attr == _MODE and isinstance(node.ctx, ast.Load):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr == _MODE
+            and isinstance(node.ctx, ast.Load)
+        ):
             found.append(beside)
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
             beside |= {each.attr for each in node.values if _is_of_self(each)}
@@ -101,4 +125,8 @@ def _asked(function: ir.Function) -> tuple[frozenset[str], ...]:
 
 
 def _is_of_self(node: ast.expr) -> TypeGuard[ast.Attribute]:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )

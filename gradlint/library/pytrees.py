@@ -21,11 +21,15 @@ _NODES = ("list", "tuple", "deque")
 
 @function(f"{_TREES}.tree_map", f"{_TREES}.tree_map_")
 def tree_map(m: Machine, call: Call) -> Abstract:
-    """`tree_map(f, tree, *others)`: the tree of what `f` makes of the leaves; with `_`, the tree itself."""
+    """`tree_map(f, tree, *others)`: the tree of what `f` makes of the leaves; with `_`, the tree
+    itself.
+    """
     called, *trees = call.args or [NONE]
     if not trees:
         return m.unknown(text(call))
-    made = _mapped(lambda leaves: m.invoke(called, leaves, call), trees, lambda: m.unknown(text(call)))
+    made = _mapped(
+        lambda leaves: m.invoke(called, leaves, call), trees, lambda: m.unknown(text(call))
+    )
     return trees[0] if call.called.endswith("_") else made
 
 
@@ -75,7 +79,9 @@ def tree_unflatten(m: Machine, call: Call) -> Abstract:
 @method(_SPEC, "unflatten")
 def unflatten(m: Machine, receiver: Object, call: Call) -> Abstract:
     """`spec.unflatten(leaves)`."""
-    return tree_unflatten(m, Call(call.name, [argument(m, call), receiver], {}, call.node, call.frame))
+    return tree_unflatten(
+        m, Call(call.name, [argument(m, call), receiver], {}, call.node, call.frame)
+    )
 
 
 def _leaves(tree: Abstract) -> Iterator[Abstract]:
@@ -90,16 +96,26 @@ def _leaves(tree: Abstract) -> Iterator[Abstract]:
 
 
 def _mapped(
-    make: Callable[[list[Abstract]], Abstract], trees: list[Abstract], absent: Callable[[], Abstract]
+    make: Callable[[list[Abstract]], Abstract],
+    trees: list[Abstract],
+    absent: Callable[[], Abstract],
 ) -> Abstract:
     """The first tree, with what `make` gives for the leaves at the same place in all of them."""
     first = trees[0]
     if isinstance(first, Sequence) and first.kind in _NODES:
-        parts = [[_at(tree, position, absent) for tree in trees] for position in range(len(first.items))]
-        return Sequence(first.kind, [_mapped(make, part, absent) for part in parts], first.open, at=first.at)
+        parts = [
+            [_at(tree, position, absent) for tree in trees] for position in range(len(first.items))
+        ]
+        return Sequence(
+            first.kind, [_mapped(make, part, absent) for part in parts], first.open, at=first.at
+        )
     if isinstance(first, Mapping):
         items = {key: [_at(tree, key, absent) for tree in trees] for key in first.items}
-        return Mapping({key: _mapped(make, part, absent) for key, part in items.items()}, first.open, at=first.at)
+        return Mapping(
+            {key: _mapped(make, part, absent) for key, part in items.items()},
+            first.open,
+            at=first.at,
+        )
     return make(trees)
 
 

@@ -1,4 +1,6 @@
-"""`module._modules` and `module._parameters`: what a module has registered, by name; what is put in is put in there."""
+"""`module._modules` and `module._parameters`: what a module has registered, by name; what is put in
+is put in there.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ def registered(m: Machine, module: Instance | Object, at: Call) -> Abstract:
 
 def _shown(registry: Object) -> Mapping:
     wants_modules = registry.cls == _MODULES
-    found = {name: part for name, part in parts(registry.state["module"]) if is_module(part) is wants_modules}
+    found = {
+        name: part
+        for name, part in parts(registry.state["module"])
+        if is_module(part) is wants_modules
+    }
     return Mapping(dict(found), open=not found)
 
 

@@ -1,8 +1,9 @@
-"""What the `backward` of a custom function gives back, as its source says: how many gradients, in a tuple or not.
+"""What the `backward` of a custom function gives back, as its source says: how many gradients, in a
+tuple or not.
 
-Read from the return statements and not by running them: what a gradient is does not matter, only that it is one. Where
-the source leaves open how many there are, nothing is said. What an expression is made of is no effect of code: the
-summaries of `source/effects.py` do not say it.
+Read from the return statements and not by running them: what a gradient is does not matter, only
+that it is one. Where the source leaves open how many there are, nothing is said. What an expression
+is made of is no effect of code: the summaries of `source/effects.py` do not say it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ def faults(backward: Function, inputs: int) -> Iterator[Fault]:
     statements = body(backward.node)
     reader = _Reader(backward, statements)
     returns = list(_returns(statements))
-    if not returns and statements and not any(isinstance(node, ir.Raise | ir.Yield) for node in ir.within(statements)):
+    if (
+        not returns
+        and statements
+        and not any(isinstance(node, ir.Raise | ir.Yield) for node in ir.within(statements))
+    ):
         yield Fault(_head(backward.node), "nothing" if inputs == 1 else "fewer", 1)
     is_conditional = gives(backward)  # `return grad if ctx.needs_input_grad[0] else None`
     for node in returns:
@@ -62,7 +67,10 @@ def faults(backward: Function, inputs: int) -> Iterator[Fault]:
 def gives(function: Function) -> bool:
     """Whether a function can give something else than None."""
     values = (node.value for node in _returns(body(function.node)))
-    return any(not (value is None or (isinstance(value, ir.Literal) and value.value is None)) for value in values)
+    return any(
+        not (value is None or (isinstance(value, ir.Literal) and value.value is None))
+        for value in values
+    )
 
 
 def _returns(block: list[ir.Node]) -> Iterator[ir.Return]:
@@ -89,7 +97,9 @@ def _returns(block: list[ir.Node]) -> Iterator[ir.Return]:
 
 
 def nothing_for(backward: Function, number: int) -> ir.Position | None:
-    """Where `backward` returns `None` as the gradient of this input, if each of its returns does so."""
+    """Where `backward` returns `None` as the gradient of this input, if each of its returns does
+    so.
+    """
     statements = body(backward.node)
     reader = _Reader(backward, statements)
     returns = list(_returns(statements))
@@ -124,11 +134,17 @@ class _Reader:
     """The names of one function, and what its expressions surely are."""
 
     def __init__(self, function: Function, statements: list[ir.Node]) -> None:
-        positional = [parameter.name for parameter in function.node.parameters if parameter.kind == "positional"]
+        positional = [
+            parameter.name
+            for parameter in function.node.parameters
+            if parameter.kind == "positional"
+        ]
         self.gradients = frozenset(positional[1:])
         self.scope = function.scope
         self.assigned: dict[str, list[ir.Node | None]] = {}
-        self.filled: list[str] = []  # the names of lists that a method changes, once for each change
+        self.filled: list[
+            str
+        ] = []  # the names of lists that a method changes, once for each change
         for node in ir.within(statements):
             self._note(node)
 
@@ -143,7 +159,11 @@ class _Reader:
                 self._bind(node.target, None)
             case ir.Walrus():
                 self._bind(node.target, node.value)
-            case ir.Call(function=ir.Attribute(target=ir.Name() as owner, name="append" | "extend" | "insert" | "pop")):
+            case ir.Call(
+                function=ir.Attribute(
+                    target=ir.Name() as owner, name="append" | "extend" | "insert" | "pop"
+                )
+            ):
                 self._bind(owner, None)
                 self.filled.append(owner.id)
 
@@ -160,7 +180,9 @@ class _Reader:
             self._bind(target.target, None)
 
     def alternatives(self, value: ir.Node | None) -> list[ir.Node | None]:
-        """What a returned expression can be, through conditions and a name that is assigned once."""
+        """What a returned expression can be, through conditions and a name that is assigned
+        once.
+        """
         for _ in range(_DEPTH):
             match value:
                 case ir.Name() if len(known := self.assigned.get(value.id, [])) == 1 and isinstance(
@@ -171,20 +193,27 @@ class _Reader:
                     return [*self.alternatives(value.then), *self.alternatives(value.otherwise)]
                 case _:
                     break
-        items = None if isinstance(value, ir.Display) and value.kind == "list" else self._items(value)
+        items = (
+            None if isinstance(value, ir.Display) and value.kind == "list" else self._items(value)
+        )
         return [value if value is None or items is None else ir.Display(value.at, "tuple", items)]
 
     def _items(self, value: ir.Node | None, depth: int = 0) -> list[ir.Node] | None:
-        """The items of `(*grads, None)` or `(grad,) + (None,) * 3`; None where it is not known how many there are.
+        """The items of `(*grads, None)` or `(grad,) + (None,) * 3`; None where it is not known how
+        many there are.
 
-        A list with a name, `grads = [None] * 3`, is filled place by place: of what it holds nothing is known.
+        A list with a name, `grads = [None] * 3`, is filled place by place: of what it holds nothing
+        is known.
         """
         if depth > _DEPTH:
             return None
         parts: list[list[ir.Node] | None] = [None]
         match value:
             case ir.Display():
-                parts = [self._items(p.value, depth + 1) if isinstance(p, ir.Star) else [p] for p in value.items]
+                parts = [
+                    self._items(p.value, depth + 1) if isinstance(p, ir.Star) else [p]
+                    for p in value.items
+                ]
             case ir.Binary(op="+"):
                 parts = [self._items(side, depth + 1) for side in (value.left, value.right)]
             case ir.Binary(op="*", right=ir.Literal(value=int(times))):
@@ -204,21 +233,30 @@ class _Reader:
         return None if None in parts else [item for part in parts for item in part or []]
 
     def _length_of(self, name: str) -> int | None:
-        """How many values a function of the program gives: each of its returns writes a tuple of as many."""
+        """How many values a function of the program gives: each of its returns writes a tuple of as
+        many.
+        """
         known = None if name in self.assigned else _named(self.scope, name)
         if known is None or known.node.is_generator or known.node.decorators:
             return None
         returns = [node for node in ir.within(body(known.node)) if isinstance(node, ir.Return)]
         given = [node.value for node in returns]
         lengths = {len(v.items) for v in given if isinstance(v, ir.Display) and v.kind == "tuple"}
-        plain = all(isinstance(v, ir.Display) and not any(isinstance(i, ir.Star) for i in v.items) for v in given)
+        plain = all(
+            isinstance(v, ir.Display) and not any(isinstance(i, ir.Star) for i in v.items)
+            for v in given
+        )
         return lengths.pop() if len(lengths) == 1 and plain else None
 
     def fault(self, node: ir.Return, value: ir.Node | None, inputs: int) -> Fault | None:
-        """What is wrong with returning `value` for this many inputs; None where nothing is, or it is not known."""
+        """What is wrong with returning `value` for this many inputs; None where nothing is, or it
+        is not known.
+        """
         if value is None or isinstance(value, ir.Literal):
             return Fault(node.at, "nothing" if inputs == 1 else "fewer", 1)
-        if isinstance(value, ir.Display) and not any(isinstance(item, ir.Star) for item in value.items):
+        if isinstance(value, ir.Display) and not any(
+            isinstance(item, ir.Star) for item in value.items
+        ):
             if value.kind == "list":
                 return Fault(node.at, "list", len(value.items))
             if len(value.items) < inputs:
@@ -230,7 +268,9 @@ class _Reader:
         return Fault(node.at, "fewer", 1) if inputs > 1 and self.is_tensor(value) else None
 
     def _is_list(self, value: ir.Node | None) -> bool:
-        """Whether an expression surely is a list: a comprehension, or `grads = []` that is filled item by item."""
+        """Whether an expression surely is a list: a comprehension, or `grads = []` that is filled
+        item by item.
+        """
         if isinstance(value, ir.Name):
             known = self.assigned.get(value.id, [])
             made = [each for each in known if each is not None]
@@ -254,7 +294,9 @@ class _Reader:
             case ir.Unary():
                 return self.is_tensor(value.operand, depth + 1)
             case ir.Conditional():
-                return self.is_tensor(value.then, depth + 1) and self.is_tensor(value.otherwise, depth + 1)
+                return self.is_tensor(value.then, depth + 1) and self.is_tensor(
+                    value.otherwise, depth + 1
+                )
             case ir.Call(function=ir.Attribute(target=target, name=name)):
                 of_torch = isinstance(target, ir.Name) and target.id in ("torch", "F")
                 return _gives_tensor(name) and (of_torch or self.is_tensor(target, depth + 1))

@@ -1,4 +1,6 @@
-"""What something unknown is taken for where it steps: an optimizer, a scheduler or a GradScaler, by use or by name."""
+"""What something unknown is taken for where it steps: an optimizer, a scheduler or a GradScaler, by
+use or by name.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,24 @@ if TYPE_CHECKING:
 
 
 def role(m: Machine, unknown: Unknown, call: Call) -> Role:
-    """What something unknown is in a call of its method: what it was used as; else what it is called there."""
-    return _used_as(m, unknown) or evidence.role(call.name.rpartition(".")[0]) or evidence.role(_name(unknown.symbol))
+    """What something unknown is in a call of its method: what it was used as; else what it is
+    called there.
+    """
+    return (
+        _used_as(m, unknown)
+        or evidence.role(call.name.rpartition(".")[0])
+        or evidence.role(_name(unknown.symbol))
+    )
 
 
 def looks_like_optimizer(m: Machine, value: Abstract) -> bool:
     """Whether a value is an optimizer, or something unknown that is used or named like one."""
     if isinstance(value, Object | Instance):
         return isinstance(value.state.get("handle"), tape.Optimizer)
-    return isinstance(value, Unknown) and (_used_as(m, value) or evidence.role(_name(value.symbol))) == "optimizer"
+    return (
+        isinstance(value, Unknown)
+        and (_used_as(m, value) or evidence.role(_name(value.symbol))) == "optimizer"
+    )
 
 
 def _name(symbol: Symbol) -> str:

@@ -1,4 +1,5 @@
-"""Whether a conversion changes nothing, so that torch gives back the very tensor: `.float()`, `.to("cpu")`.
+"""Whether a conversion changes nothing, so that torch gives back the very tensor: `.float()`,
+`.to("cpu")`.
 
 What is not sure is taken for a copy that carries the flag `may-share`.
 """
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 _DEEPEST = 24  # operations that are followed
-_OF_ONE_DTYPE = frozenset(["linear", "matmul", "mm", "bmm", "mv", "addmm", "conv1d", "conv2d", "conv3d"])
+_OF_ONE_DTYPE = frozenset(
+    ["linear", "matmul", "mm", "bmm", "mv", "addmm", "conv1d", "conv2d", "conv3d"]
+)
 
 
 def changes_nothing(m: Machine, tensor: Tensor, wanted: DType | None, call: Call) -> bool:
@@ -30,16 +33,22 @@ def changes_nothing(m: Machine, tensor: Tensor, wanted: DType | None, call: Call
     if model is not None:
         return is_on_cpu(m, tensor.node) and is_on_cpu(m, model.node)
     if _names_place(call):
-        return is_made_there(m, [tensor.node], call) or (goes_to(m, call) == "cpu" and is_on_cpu(m, tensor.node))
+        return is_made_there(m, [tensor.node], call) or (
+            goes_to(m, call) == "cpu" and is_on_cpu(m, tensor.node)
+        )
     return True
 
 
 def _names_place(call: Call) -> bool:
-    return call.called in ("cpu", "cuda") or "device" in call.kwargs or any(map(_is_place, call.args))
+    return (
+        call.called in ("cpu", "cuda") or "device" in call.kwargs or any(map(_is_place, call.args))
+    )
 
 
 def _is_place(value: Abstract) -> bool:
-    is_name = isinstance(value, Const) and (isinstance(value.value, str) or type(value.value) is int)
+    is_name = isinstance(value, Const) and (
+        isinstance(value.value, str) or type(value.value) is int
+    )
     is_dtype = isinstance(value, Lib) or (isinstance(value, Object) and value.cls != DEVICE)
     return is_name or (names_device(value) and not isinstance(value, Const) and not is_dtype)
 
@@ -54,14 +63,22 @@ def _has_dtype(m: Machine, node: Value, wanted: DType, call: Call, model: Tensor
 
 def is_of_sure_dtype(m: Machine, node: Value, depth: int = _DEEPEST) -> bool:
     """Whether nothing that is unknown could have made the dtype of a tensor another one."""
-    if node.dtype is DType.UNKNOWN or node.autocast or node.assumed or depth == 0 or m.state.get("default-set"):
+    if (
+        node.dtype is DType.UNKNOWN
+        or node.autocast
+        or node.assumed
+        or depth == 0
+        or m.state.get("default-set")
+    ):
         return False
     wrapped: Value | None = m.state.get("wrapped", {}).get(id(node))  # by an `nn.Parameter`
     if wrapped is not None:
         return is_of_sure_dtype(m, wrapped, depth - 1)
     if "converted" in node.flags:
         return True
-    computed = [source for source in node.inputs if source.in_torch and source.dtype.is_differentiable]
+    computed = [
+        source for source in node.inputs if source.in_torch and source.dtype.is_differentiable
+    ]
     sure = (is_of_sure_dtype(m, source, depth - 1) for source in computed)
     return any(sure) if computed and _is_of_one_dtype(node.op) else all(sure)
 
@@ -74,8 +91,9 @@ def _is_of_one_dtype(op: str) -> bool:
 
 
 def is_on_cpu(m: Machine, node: Value) -> bool:
-    """Whether a tensor surely lies in the CPU's memory: it is computed from what is made there, and this path puts
-    nothing elsewhere."""
+    """Whether a tensor surely lies in the CPU's memory: it is computed from what is made there, and
+    this path puts nothing elsewhere.
+    """
     placed = m.state.get("placed", {}).values()
     if m.state.get("default-set") or any(type_of(m, given) != "cpu" for _, given in placed):
         return False

@@ -1,11 +1,12 @@
 """Samples: `__getitem__` of a dataset of the program, run for an index of which nothing is known.
 
-Each part of what it returns is a fact `sample` on the tape. Its `text` is the name of the tensor; its `detail` is the
-part (`1`, `1.boxes`, `label`), then what it is on this path: `zero` and `made` are written down here (at `at`),
-`counted` is reckoned from such numbers, a size, or a bound of a slice, `mark`, `true` and `false` are no label that
-could be real, or one that losses ignore, `read` comes from elsewhere. Behind that stands `=1` where it is known to be
-this number, or filled with it, however it came there.
-While a sample is taken, a lookup with a default, and a `try`, can go both ways.
+Each part of what it returns is a fact `sample` on the tape. Its `text` is the name of the tensor;
+its `detail` is the part (`1`, `1.boxes`, `label`), then what it is on this path: `zero` and `made`
+are written down here (at `at`), `counted` is reckoned from such numbers, a size, or a bound of a
+slice, `mark`, `true` and `false` are no label that could be real, or one that losses ignore, `read`
+comes from elsewhere. Behind that stands `=1` where it is known to be this number, or filled with
+it, however it came there. While a sample is taken, a lookup with a default, and a `try`, can go
+both ways.
 """
 
 from __future__ import annotations
@@ -67,9 +68,15 @@ def take(m: Machine, made: Abstract, name: str, called: Abstract, call: Call) ->
     m.state["ignored-labels"] = _ignored(m, function)
     result = m.invoke(called, [m.unknown("index", data=True, type="number")], call)
     written, lengths = _names(function), _lengths(function)
-    for part, detail, at, name in _parts(m, result, "", function.node.code.span(function.node.at), 0):
+    for part, detail, at, name in _parts(
+        m, result, "", function.node.code.span(function.node.at), 0
+    ):
         said = "counted" if written.get(part) in lengths else detail
-        m.emit(tape.Fact(at=at, what="sample", detail=f"{part} {said}", text=name or written.get(part, "")))
+        m.emit(
+            tape.Fact(
+                at=at, what="sample", detail=f"{part} {said}", text=name or written.get(part, "")
+            )
+        )
     return True
 
 
@@ -81,10 +88,14 @@ def _lengths(function: Function) -> set[str]:
 
 
 def _names(function: Function) -> dict[str, str]:
-    """How the parts of a tuple are called that is returned, `return image, weights`, where that is one."""
+    """How the parts of a tuple are called that is returned, `return image, weights`, where that is
+    one.
+    """
     returned = (node.value for node in walk(function.node.source) if isinstance(node, ast.Return))
     tuples = [value.elts for value in returned if isinstance(value, ast.Tuple)]
-    names = {tuple(part.id if isinstance(part, ast.Name) else "" for part in parts) for parts in tuples}
+    names = {
+        tuple(part.id if isinstance(part, ast.Name) else "" for part in parts) for parts in tuples
+    }
     return {str(place): name for place, name in enumerate(names.pop())} if len(names) == 1 else {}
 
 
@@ -96,15 +107,23 @@ def _is_dataset(made: Instance) -> bool:
 
 
 def _ignored(m: Machine, function: Function) -> _Marks:
-    """The labels that losses ignore: those of custom, and what stands behind `ignore_index=` in the dataset's file."""
+    """The labels that losses ignore: those of custom, and what stands behind `ignore_index=` in the
+    dataset's file.
+    """
     module = function.scope.module
     if module.source is None or not m.session.program.mentions(module, "ignore_index"):
         return frozenset(_IGNORED)
     m.session.program.ask(module, parts.WHOLE)
     given = [node.value for node in walk(module.source.tree) if _is_ignore_index(node)]
     written = [value.value for value in given if isinstance(value, ast.Constant)]
-    named = [m.session.program.bind(m, module, value.id) for value in given if isinstance(value, ast.Name)]
-    return frozenset((*_IGNORED, *written, *(value.value for value in named if isinstance(value, Const))))
+    named = [
+        m.session.program.bind(m, module, value.id)
+        for value in given
+        if isinstance(value, ast.Name)
+    ]
+    return frozenset(
+        (*_IGNORED, *written, *(value.value for value in named if isinstance(value, Const)))
+    )
 
 
 def _is_ignore_index(node: ast.AST) -> TypeGuard[ast.keyword]:
@@ -115,7 +134,11 @@ def can_be_missing(m: Machine, key: object, mapping: Abstract, call: Call) -> bo
     """Whether a lookup with a default finds nothing, while a sample is taken."""
     if not m.state.get("sampling"):
         return False
-    missing = Unknown(m.symbol(mapping).derive(("missing", key), call.frame.text(call.node)), data=True, type="bool")
+    missing = Unknown(
+        m.symbol(mapping).derive(("missing", key), call.frame.text(call.node)),
+        data=True,
+        type="bool",
+    )
     return conditions.decide(m, missing, call.node, call.frame, default=False)
 
 
@@ -134,16 +157,25 @@ def _parts(
 
 
 def _within(value: Abstract) -> list[tuple[str, Abstract, str]] | None:
-    """The places or keys of what a sample is made of, what lies there, and the name of the field that it is."""
+    """The places or keys of what a sample is made of, what lies there, and the name of the field
+    that it is.
+    """
     match value:
         case Sequence(kind="tuple"):
             return [(str(place), item, "") for place, item in enumerate(value.items)]
         case Mapping():
             return [(str(key), item, "") for key, item in value.items.items()]
         case Instance() | Object() if records.is_named_tuple(value):
-            return [(str(place), item, field) for place, (field, item) in enumerate(records.parts(value).items())]
+            return [
+                (str(place), item, field)
+                for place, (field, item) in enumerate(records.parts(value).items())
+            ]
         case Instance() if records.is_made_of_fields(value.cls):
-            return [(field, value.attrs[field], "") for field in records.fields(value.cls) if field in value.attrs]
+            return [
+                (field, value.attrs[field], "")
+                for field in records.fields(value.cls)
+                if field in value.attrs
+            ]
     return None
 
 
@@ -176,7 +208,9 @@ def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
 
 
 def _filled_with(value: Abstract) -> float | None:
-    """The number that a part of a sample is, or that all of it is: of `[1] * len(boxes)`, `torch.ones(3)`."""
+    """The number that a part of a sample is, or that all of it is: of `[1] * len(boxes)`,
+    `torch.ones(3)`.
+    """
     if isinstance(value, Tensor):
         number = value.node.number
         return number if isinstance(number, int | float) else None
@@ -190,14 +224,17 @@ def _filled_with(value: Abstract) -> float | None:
 
 
 def _is_ticked(node: Value) -> bool:
-    """Whether only numbers of the program were written into zeros, `label[present] = 1`: a zero says absent."""
+    """Whether only numbers of the program were written into zeros, `label[present] = 1`: a zero
+    says absent.
+    """
     while node.op.rpartition(".")[2] in ("__setitem__", "view", "part") and len(node.inputs) == 1:
         node = node.inputs[0]
     return node.kind is Kind.CONSTANT and "zeros" in node.op
 
 
 def _constants(node: Value) -> list[Value]:
-    """The constants that a tensor is put together of, nearest first; none where there is anything else in it.
+    """The constants that a tensor is put together of, nearest first; none where there is anything
+    else in it.
 
     masks = torch.stack([ones[:4], torch.cat([ones, zeros])])
 
@@ -247,7 +284,9 @@ def _of_number(number: object, ignored: _Marks) -> str:
 
 
 def _of_tensor(m: Machine, node: Value, ignored: _Marks) -> str:
-    if "empty" in node.op or (not node.inputs and any(_is_zero(m, size) for _, size in node.arguments)):
+    if "empty" in node.op or (
+        not node.inputs and any(_is_zero(m, size) for _, size in node.arguments)
+    ):
         return "mark"  # of no elements
     if node.number is not None:
         return _of_number(node.number, ignored)
@@ -255,7 +294,9 @@ def _of_tensor(m: Machine, node: Value, ignored: _Marks) -> str:
 
 
 def _is_zero(m: Machine, size: object) -> bool:
-    """Whether a size is zero on this path: `boxes = torch.zeros((n, 4))`, where `if n:` did not hold."""
+    """Whether a size is zero on this path: `boxes = torch.zeros((n, 4))`, where `if n:` did not
+    hold.
+    """
     if not isinstance(size, Symbol):
         return size == 0
     holds, size = m.oracle.facts.known, size.asked

@@ -34,7 +34,9 @@ MAX_DEPTH = 2  # of containers in what a module keeps
 
 @hears("unknown call")
 def changed(m: Machine, symbol: Symbol, call: Call) -> None:
-    """Code out of view is called: it can replace what the modules that it is given keep of earlier calls."""
+    """Code out of view is called: it can replace what the modules that it is given keep of earlier
+    calls.
+    """
     seen: set[int] = set()
     for value in [*call.values, *receiver(m, symbol)]:
         for module in _modules(m, value, seen):
@@ -70,7 +72,9 @@ def _is_module(m: Machine, made: Instance | Object) -> bool:
 
 
 def _another(m: Machine, kept: Abstract, name: str, depth: int = 0) -> Abstract:
-    """Something unknown in the place of what carries a gradient, in containers too; anything else as it is."""
+    """Something unknown in the place of what carries a gradient, in containers too; anything else
+    as it is.
+    """
     match kept:
         case Tensor() if kept.node.records:
             return m.unknown(name)
@@ -82,7 +86,9 @@ def _another(m: Machine, kept: Abstract, name: str, depth: int = 0) -> Abstract:
                 return Sequence("tuple", items, kept.open, kept.rest, at=kept.at)
             kept.items[:] = items
         case Mapping() if depth < MAX_DEPTH:
-            kept.items.update({key: _another(m, item, name, depth + 1) for key, item in kept.items.items()})
+            kept.items.update(
+                {key: _another(m, item, name, depth + 1) for key, item in kept.items.items()}
+            )
     return kept
 
 

@@ -56,8 +56,13 @@ _CALLABLE = Function | Builtin | Bound | Class | Lib | Object | Instance | Unkno
     "torch.overrides.wrap_torch_function",
 )
 def same_function(m: Machine, call: Call) -> Abstract:
-    """The function or module itself; called with options alone (`@torch.compile(dynamic=True)`), a decorator."""
-    given = next((value for value in (*call.args, *call.kwargs.values()) if isinstance(value, _CALLABLE)), None)
+    """The function or module itself; called with options alone (`@torch.compile(dynamic=True)`), a
+    decorator.
+    """
+    given = next(
+        (value for value in (*call.args, *call.kwargs.values()) if isinstance(value, _CALLABLE)),
+        None,
+    )
     if given is not None:
         return given
     return Builtin(call.name, lambda _, at: at.args[0] if at.args else NONE)
@@ -102,8 +107,12 @@ def derivative(m: Machine, call: Call) -> Abstract:
         result = _transformed(machine, name, inner, at)
         given = [at.args[index] for index in _indices(wanted) if index < len(at.args)] or at.args
         made = [_like(machine, name, value, [result, *at.values], at) for value in given]
-        gradient = made[0] if len(made) == 1 and not isinstance(wanted, tuple) else Sequence("tuple", made)
-        return Sequence("tuple", [gradient, result]) if name.endswith("grad_and_value") else gradient
+        gradient = (
+            made[0] if len(made) == 1 and not isinstance(wanted, tuple) else Sequence("tuple", made)
+        )
+        return (
+            Sequence("tuple", [gradient, result]) if name.endswith("grad_and_value") else gradient
+        )
 
     return Builtin(name, run)
 
@@ -117,7 +126,9 @@ def _indices(wanted: object) -> list[int]:
 def _like(m: Machine, op: str, value: Abstract, sources: list[Abstract], call: Call) -> Abstract:
     """A derivative in the shape of the argument that it is taken by."""
     if isinstance(value, Sequence):
-        return Sequence(value.kind, [_like(m, op, item, sources, call) for item in value.items], value.open)
+        return Sequence(
+            value.kind, [_like(m, op, item, sources, call) for item in value.items], value.open
+        )
     if isinstance(value, Mapping):
         return Mapping(
             {key: _like(m, op, item, sources, call) for key, item in value.items.items()},
@@ -149,7 +160,9 @@ def functional(m: Machine, call: Call) -> Abstract:
 
 @function("torch.func.vjp", "torch.func.jvp")
 def product(m: Machine, call: Call) -> Abstract:
-    """`vjp(f, *args)`: what `f` gives, and a function that back-propagates; `jvp` gives its value at once."""
+    """`vjp(f, *args)`: what `f` gives, and a function that back-propagates; `jvp` gives its value
+    at once.
+    """
     if not call.args:
         return m.unknown(call.frame.text(call.node))
     given = call.args[1:]
@@ -161,20 +174,36 @@ def product(m: Machine, call: Call) -> Abstract:
     if name.endswith("jvp"):
         return Sequence("tuple", [result, tangent])
     pull: Callable[[Machine, Call], Abstract] = lambda machine, at: Sequence(  # noqa: E731
-        "tuple", [tensors.apply(machine, name, [result, value, *at.args], at.node, at.frame, None) for value in given]
+        "tuple",
+        [
+            tensors.apply(machine, name, [result, value, *at.args], at.node, at.frame, None)
+            for value in given
+        ],
     )
     return Sequence("tuple", [result, Builtin(name, pull)])
 
 
 @function("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
 def functional_call(m: Machine, call: Call) -> Abstract:
-    """`functional_call(module, parameters, args, kwargs)`: the module computes with these in place of its own."""
+    """`functional_call(module, parameters, args, kwargs)`: the module computes with these in place
+    of its own.
+    """
     module, given = call.get(0, "module"), call.get(1, "parameter_and_buffer_dicts") or NONE
     if module is None:
         return m.unknown(call.frame.text(call.node))
     args, kwargs = call.get(2, "args"), call.get(3, "kwargs")
-    listed = args.items if isinstance(args, Sequence) and args.kind == "tuple" else [] if args is None else [args]
-    named = {str(key): value for key, value in kwargs.items.items()} if isinstance(kwargs, Mapping) else {}
+    listed = (
+        args.items
+        if isinstance(args, Sequence) and args.kind == "tuple"
+        else []
+        if args is None
+        else [args]
+    )
+    named = (
+        {str(key): value for key, value in kwargs.items.items()}
+        if isinstance(kwargs, Mapping)
+        else {}
+    )
     with _in_their_place(m, module, _by_name(given), call) as is_whole:
         result = m.call(module, Call(call.name, list(listed), named, call.node, call.frame))
     if is_whole:
@@ -187,7 +216,9 @@ def functional_call(m: Machine, call: Call) -> Abstract:
 
 @function("torch.func.stack_module_state")
 def stack_module_state(m: Machine, call: Call) -> Abstract:
-    """Two dicts, of the stacked parameters of several modules, which are leaves of their own, and of the buffers."""
+    """Two dicts, of the stacked parameters of several modules, which are leaves of their own, and
+    of the buffers.
+    """
     from gradlint.library import modules
 
     given = call.get(0, "models")
@@ -201,11 +232,17 @@ def stack_module_state(m: Machine, call: Call) -> Abstract:
 
 
 def _stacked(m: Machine, name: str, one: Tensor, call: Call) -> Tensor:
-    """The leaf that holds a parameter of each module; of frozen ones it needs no gradient (torch 2.13)."""
+    """The leaf that holds a parameter of each module; of frozen ones it needs no gradient (torch
+    2.13).
+    """
     kind = Kind.LEAF if one.node.requires_grad else Kind.DATA
-    made = tensors.value(m, "torch.func.stack_module_state", kind, (), call.node, call.frame, dtype=one.node.dtype)
+    made = tensors.value(
+        m, "torch.func.stack_module_state", kind, (), call.node, call.frame, dtype=one.node.dtype
+    )
     made.requires_grad, made.name, made.storage = one.node.requires_grad, name, tape.Storage()
-    made.parameter = tape.Parameter(name, None, made.at, stack=m.where) if made.requires_grad else None
+    made.parameter = (
+        tape.Parameter(name, None, made.at, stack=m.where) if made.requires_grad else None
+    )
     return Tensor(made)
 
 
@@ -217,8 +254,12 @@ def _by_name(given: Abstract) -> dict[str, Tensor]:
 
 
 @contextmanager
-def _in_their_place(m: Machine, module: Abstract, given: dict[str, Tensor], call: Call) -> Iterator[bool]:
-    """Puts tensors in the place of the parameters that they are named after; whether those are all parameters."""
+def _in_their_place(
+    m: Machine, module: Abstract, given: dict[str, Tensor], call: Call
+) -> Iterator[bool]:
+    """Puts tensors in the place of the parameters that they are named after; whether those are all
+    parameters.
+    """
     from gradlint.library import modules
 
     is_whole = all(name in given for name, _ in modules.named_parameters(m, module, call))
@@ -233,7 +274,9 @@ def _in_their_place(m: Machine, module: Abstract, given: dict[str, Tensor], call
             owner[name] = parameter
 
 
-def _places(module: Abstract, given: dict[str, Tensor]) -> Iterator[tuple[dict[str, Abstract], str, Tensor]]:
+def _places(
+    module: Abstract, given: dict[str, Tensor]
+) -> Iterator[tuple[dict[str, Abstract], str, Tensor]]:
     """Where the parameters of a module are held that have a namesake in `given`."""
     from gradlint.library import modules
 
@@ -242,7 +285,11 @@ def _places(module: Abstract, given: dict[str, Tensor]) -> Iterator[tuple[dict[s
             for owner in (part.state.get("parameters") or {}, part.attrs):
                 for name, held in owner.items():
                     tensor = given.get(f"{prefix}.{name}".lstrip("."))
-                    if tensor is not None and isinstance(held, Tensor) and modules.is_parameter(held):
+                    if (
+                        tensor is not None
+                        and isinstance(held, Tensor)
+                        and modules.is_parameter(held)
+                    ):
                         yield owner, name, tensor
 
 

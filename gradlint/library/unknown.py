@@ -1,4 +1,6 @@
-"""What is taken of something unknown by the names that are asked of it: a tensor, a module, an optimizer."""
+"""What is taken of something unknown by the names that are asked of it: a tensor, a module, an
+optimizer.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,18 @@ from gradlint.tape import Kind
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-_MOVES = ("to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "share_memory_", "apply")
+_MOVES = (
+    "to",
+    "cuda",
+    "cpu",
+    "half",
+    "float",
+    "double",
+    "bfloat16",
+    "type",
+    "share_memory_",
+    "apply",
+)
 # Names that objects of many kinds have: no sign of a tensor.
 _SHARED = frozenset(
     [
@@ -107,8 +120,12 @@ _TENSOR_ONLY = frozenset(
     ]
 )
 
-_ENGINES = re.compile(r"accelerator|engine|fabric|booster|scaler|manager|trainer|amp|strategy|runner", re.I)
-MOST_OF_A_SCHEDULER = 2  # arguments of a step: an epoch and a metric; a scheduler of noise takes more
+_ENGINES = re.compile(
+    r"accelerator|engine|fabric|booster|scaler|manager|trainer|amp|strategy|runner", re.I
+)
+MOST_OF_A_SCHEDULER = (
+    2  # arguments of a step: an epoch and a metric; a scheduler of noise takes more
+)
 
 
 @guesses()
@@ -116,7 +133,12 @@ def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstr
     """An attribute that tensors have, of something that may be one."""
     if unknown.type not in ("", "tensor") or name.startswith("_"):
         return None
-    if unknown.data and unknown.origin is None and name != "requires_grad_" and not _is_of_tensors(name, unknown):
+    if (
+        unknown.data
+        and unknown.origin is None
+        and name != "requires_grad_"
+        and not _is_of_tensors(name, unknown)
+    ):
         return None
     if name == "backward":
         return None
@@ -132,15 +154,21 @@ def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstr
 
 
 def _rounded(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
-    """`x.round(decimals=1)` of a tensor. A method that is given a tensor is none of it: `self.model.angle(t)`."""
+    """`x.round(decimals=1)` of a tensor. A method that is given a tensor is none of it:
+    `self.model.angle(t)`.
+    """
     if all(isinstance(value, Const) for value in call.values):
-        return m.call(m.attribute(tensors.as_tensor(m, unknown, call.node, call.frame), name, call), call)
+        return m.call(
+            m.attribute(tensors.as_tensor(m, unknown, call.node, call.frame), name, call), call
+        )
     symbol = unknown.symbol
     return call_unknown(m, symbol.derive(("attribute", name), f"{symbol.text}.{name}"), call)
 
 
 def _is_of_tensors(name: str, unknown: Unknown) -> bool:
-    """Whether only tensors have a method: `batch.new_zeros(3)`, `mask.unsqueeze(1)` of what a loader gives."""
+    """Whether only tensors have a method: `batch.new_zeros(3)`, `mask.unsqueeze(1)` of what a
+    loader gives.
+    """
     effect = lookup(name)
     if effect is None:
         return False
@@ -162,14 +190,22 @@ def backward(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 
 def _is_made_of_tensors(m: Machine, unknown: Unknown) -> bool:
-    """Whether it is what something unknown makes of a tensor: no engine, and `backward` takes its gradient."""
+    """Whether it is what something unknown makes of a tensor: no engine, and `backward` takes its
+    gradient.
+    """
     made = m.nodes.get(unknown.symbol)
     own = (Kind.PARAMETER, Kind.UNKNOWN)
-    return made is not None and made.op == "call" and any(source.kind not in own for source in made.inputs)
+    return (
+        made is not None
+        and made.op == "call"
+        and any(source.kind not in own for source in made.inputs)
+    )
 
 
 def _is_its_gradient(m: Machine, unknown: Unknown, call: Call) -> bool:
-    """Whether what `y.backward(given)` is given is a gradient, and no loss: it carries none, and `y` is no engine."""
+    """Whether what `y.backward(given)` is given is a gradient, and no loss: it carries none, and
+    `y` is no engine.
+    """
     if _ENGINES.search(unknown.symbol.text.rpartition(".")[2]):
         return False
     given = tensors.node_of(m, call.args[0], call.node, call.frame)
@@ -201,7 +237,11 @@ def _tell_cast(m: Machine, unknown: Unknown, call: Call) -> None:
     if wanted is not None and not unknown.data and unknown.type in ("", "module"):
         own = tensors.leaf(m, unknown.symbol, call.node, call.frame)
         own.dtype = wanted
-        m.emit(tape.Fact(at=call.frame.span(call.node), what="parameter-cast", value=own, detail=wanted.value))
+        m.emit(
+            tape.Fact(
+                at=call.frame.span(call.node), what="parameter-cast", value=own, detail=wanted.value
+            )
+        )
 
 
 @method("unknown", "train")
@@ -257,19 +297,28 @@ def requires_grad_(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 
 def thaw(m: Machine, symbol: Symbol) -> None:
-    """What was frozen of an unknown module and of all that it is a part of: something there is trained again."""
+    """What was frozen of an unknown module and of all that it is a part of: something there is
+    trained again.
+    """
     part: Symbol | None = symbol
     while part is not None:
         own = m.leaves.get(part)
         if own is not None and own.cut is tape.Cut.FROZEN:
             own.requires_grad, own.cut, own.cut_at, own.cut_stack = True, None, None, ()
-        part = part.source or (part.twin.source if part.twin is not None else None)  # `model.get_submodule(name)`
+        part = part.source or (
+            part.twin.source if part.twin is not None else None
+        )  # `model.get_submodule(name)`
 
 
 @hears("unknown call")
 def hooked(m: Machine, symbol: Symbol, call: Call) -> None:
-    """`part.register_forward_hook(hook)`: what the hook gives takes the place of what frozen parts compute."""
-    if symbol.source is None or call.called not in ("register_forward_hook", "register_forward_pre_hook"):
+    """`part.register_forward_hook(hook)`: what the hook gives takes the place of what frozen parts
+    compute.
+    """
+    if symbol.source is None or call.called not in (
+        "register_forward_hook",
+        "register_forward_pre_hook",
+    ):
         return
     hook = call.get(0, "hook")
     function = hook.function if isinstance(hook, Bound) else hook
@@ -334,8 +383,9 @@ def _child(m: Machine, unknown: Unknown, call: Call) -> Unknown:
 
 @method("unknown", "__set_requires_grad__")
 def set_requires_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    """`layer.requires_grad = False` sets an attribute that nobody reads, if it is a module: then it is called, or what
-    it is a part of."""
+    """`layer.requires_grad = False` sets an attribute that nobody reads, if it is a module: then it
+    is called, or what it is a part of.
+    """
     from gradlint.interpret import conditions
     from gradlint.library import holdings
 
@@ -388,7 +438,9 @@ def set_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 @method("unknown", "step")
 def step(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    """`step` of an optimizer, a scheduler or a scaler; of anything else (an environment, a learner) it is foreign."""
+    """`step` of an optimizer, a scheduler or a scaler; of anything else (an environment, a learner)
+    it is foreign.
+    """
     from gradlint.library import optimizers
 
     role = roles.role(m, unknown, call)
@@ -398,7 +450,9 @@ def step(m: Machine, unknown: Unknown, call: Call) -> Abstract:
         optimizers.scheduler_step(m, unknown, call)
         return NONE
     if role == "scheduler":  # of noise: what it makes of a prediction hangs on it
-        return call_unknown(m, unknown.symbol.derive(("attribute", "step"), f"{unknown.symbol.text}.step"), call)
+        return call_unknown(
+            m, unknown.symbol.derive(("attribute", "step"), f"{unknown.symbol.text}.step"), call
+        )
     if role == "optimizer":
         return optimizers.step(m, unknown, call)
     return _foreign(m, unknown, "step", call)
@@ -410,7 +464,11 @@ def _scaler(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
 
     handler = find_method("torch.amp.GradScaler", name)
     made = amp.scaler_of(m, unknown, call)
-    return handler(m, made, call) if handler is not None and made is not None else m.unknown(name, data=True)
+    return (
+        handler(m, made, call)
+        if handler is not None and made is not None
+        else m.unknown(name, data=True)
+    )
 
 
 def _foreign(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
@@ -418,7 +476,9 @@ def _foreign(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
     node, frame = call.node, call.frame
     symbol = unknown.symbol.derive(("attribute", name), f"{unknown.symbol.text}.{name}")
     tell("unknown call", m, symbol, call)
-    made = tensors.value(m, "call", Kind.DATA, tensors.sources(m, call.values, node, frame), node, frame)
+    made = tensors.value(
+        m, "call", Kind.DATA, tensors.sources(m, call.values, node, frame), node, frame
+    )
     m.emit(tape.ModuleCall(at=frame.span(node), module=tape.Module(symbol.text), result=made))
     return m.unknown(frame.text(node), data=True)
 
@@ -433,7 +493,9 @@ def scale(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 @method("unknown", "unscale_")
 def unscale_(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """Of an optimizer, whatever the name: nothing but a scaler does that."""
-    if call.args and (roles.role(m, unknown, call) == "scaler" or roles.looks_like_optimizer(m, call.args[0])):
+    if call.args and (
+        roles.role(m, unknown, call) == "scaler" or roles.looks_like_optimizer(m, call.args[0])
+    ):
         return _scaler(m, unknown, "unscale_", call)
     return call_unknown(m, unknown.symbol.derive(("attribute", "unscale_"), "unscale_"), call)
 
@@ -446,31 +508,51 @@ def update(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 @method("unknown", "append", "extend", "add", "insert", "setdefault")
 def keep(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    """Something is put into an unknown container; `h.add(x, alpha=0.1)` is a tensor's, `tree.add(x, style=s)` not."""
+    """Something is put into an unknown container; `h.add(x, alpha=0.1)` is a tensor's,
+    `tree.add(x, style=s)` not.
+    """
     if call.kwargs and call.called == "add" and call.kwargs.keys() <= {"alpha", "out"}:
         given, effect = [unknown, *call.args], lookup("add")
         return tensors.apply(
-            m, "torch.Tensor.add", given, call.node, call.frame, effect, kwargs=call.kwargs, method=True
+            m,
+            "torch.Tensor.add",
+            given,
+            call.node,
+            call.frame,
+            effect,
+            kwargs=call.kwargs,
+            method=True,
         )
     tell("data call", m, unknown.symbol, call)
     for value in tensors.sources(m, call.args, call.node, call.frame):
         if value.records and not value.assumed:
             m.emit(
-                tape.Kept(at=call.frame.span(call.node), value=value, how="unknown", text=call.frame.text(call.node))
+                tape.Kept(
+                    at=call.frame.span(call.node),
+                    value=value,
+                    how="unknown",
+                    text=call.frame.text(call.node),
+                )
             )
     return NONE
 
 
 @method("unknown", "split", "rsplit", "partition", "rpartition")
 def split(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    """`setting.split(",")`: a text is what has commas, and its parts are texts; `batch.split(8)`: a tensor's are
-    counted."""
+    """`setting.split(",")`: a text is what has commas, and its parts are texts; `batch.split(8)`: a
+    tensor's are counted.
+    """
     at = call.args[0] if call.args else None
     if call.called == "split" and estimated(m, at) is not None and unknown.type in ("", "tensor"):
         tensor = tensors.as_tensor(m, unknown, call.node, call.frame)
         return m.call(m.attribute(tensor, "split", call), call)
     handler = find_method("str", call.called)
-    if handler is not None and isinstance(at, Const) and isinstance(at.value, str) and not re.search(r"\w", at.value):
+    if (
+        handler is not None
+        and isinstance(at, Const)
+        and isinstance(at.value, str)
+        and not re.search(r"\w", at.value)
+    ):
         return handler(m, unknown, call)
     node = call.node.function if isinstance(call.node, ir.Call) else call.node
     return m.call(derived(m, unknown, "attribute", call.called, node, call.frame), call)
@@ -500,14 +582,18 @@ def pop(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     asked = key if key is not None else m.symbol(call.args[0]) if call.args else call.name
     taken = m.state.setdefault("taken out", {})
     number = taken[unknown.symbol, asked] = taken.get((unknown.symbol, asked), 0) + 1
-    return derived(m, unknown, "item", asked if number == 1 else (asked, number), call.node, call.frame)
+    return derived(
+        m, unknown, "item", asked if number == 1 else (asked, number), call.node, call.frame
+    )
 
 
 def _measure(name: str) -> None:
     @method("unknown", name)
     def measure(m: Machine, unknown: Unknown, call: Call) -> Abstract:
         key = (name, tuple(m.symbol(arg) for arg in call.args))
-        return Unknown(unknown.symbol.derive(key, call.frame.text(call.node)), data=True, type="number")
+        return Unknown(
+            unknown.symbol.derive(key, call.frame.text(call.node)), data=True, type="number"
+        )
 
 
 for _name in ("size", "dim", "numel", "__len__"):

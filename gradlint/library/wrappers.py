@@ -1,9 +1,10 @@
 """Modules around a module: DistributedDataParallel, DataParallel, FSDP, averaged models.
 
-Facts for the rules: `ddp-made` (a module was wrapped), `ddp-forward` (the wrapper was called), `ddp-module` (its inner
-module was taken: `ddp.module`), `no-sync` (a `no_sync()` region is entered or left: `detail`), `ddp-prepared` (the
-reducer was told by hand to exchange the gradients of the next backward), `replica-handed` (code out of view is given
-a module, a parameter, a gradient or an optimizer, and can exchange gradients).
+Facts for the rules: `ddp-made` (a module was wrapped), `ddp-forward` (the wrapper was called),
+`ddp-module` (its inner module was taken: `ddp.module`), `no-sync` (a `no_sync()` region is entered
+or left: `detail`), `ddp-prepared` (the reducer was told by hand to exchange the gradients of the
+next backward), `replica-handed` (code out of view is given a module, a parameter, a gradient or an
+optimizer, and can exchange gradients).
 """
 
 from __future__ import annotations
@@ -77,7 +78,11 @@ def wrap(m: Machine, call: Call) -> Abstract:
         inner = Copier(m, call).copy(inner)
     if inner is not None and call.name in _SYNCHRONISED:
         m.state["has replicas"] = True
-        m.emit(tape.Fact(at=call.frame.span(call.node), what="ddp-made", module=module_of(m, inner, call)))
+        m.emit(
+            tape.Fact(
+                at=call.frame.span(call.node), what="ddp-made", module=module_of(m, inner, call)
+            )
+        )
     return wrapped(m, call.name, inner, call)
 
 
@@ -85,7 +90,9 @@ def wrapped(m: Machine, cls: str, inner: Abstract | None, call: Call) -> Abstrac
     """A module of the library around another."""
     if inner is None:
         return m.unknown(call.frame.text(call.node))
-    made = Object(cls, call.frame.span(call.node), module=tape.Module(f"<{cls.rpartition('.')[2]}>"))
+    made = Object(
+        cls, call.frame.span(call.node), module=tape.Module(f"<{cls.rpartition('.')[2]}>")
+    )
     made.state["items"] = Mapping({"module": inner})
     return made
 
@@ -108,7 +115,11 @@ def inside(wrapper: Object | Instance) -> Abstract | None:
 def _is_synchronised(wrapper: Object | Instance) -> bool:
     if isinstance(wrapper, Object):
         return wrapper.cls in _SYNCHRONISED
-    return any(is_a(base, synchronised) for base in wrapper.cls.libraries() for synchronised in _SYNCHRONISED)
+    return any(
+        is_a(base, synchronised)
+        for base in wrapper.cls.libraries()
+        for synchronised in _SYNCHRONISED
+    )
 
 
 @method(WRAPPER, "__call__", "forward")
@@ -120,7 +131,12 @@ def call_wrapper(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract
     if _is_synchronised(wrapper):
         known = module_of(m, inner, call)
         m.emit(
-            tape.Fact(at=call.frame.span(call.node), what="ddp-forward", module=known, text=call.frame.text(call.node))
+            tape.Fact(
+                at=call.frame.span(call.node),
+                what="ddp-forward",
+                module=known,
+                text=call.frame.text(call.node),
+            )
         )
     return m.call(inner, call)
 
@@ -194,11 +210,15 @@ def set_sync(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
     return NONE
 
 
-def _synchronise(m: Machine, wrapper: Object | Instance, wanted: Abstract, at: Span, call: Call) -> None:
+def _synchronise(
+    m: Machine, wrapper: Object | Instance, wanted: Abstract, at: Span, call: Call
+) -> None:
     wrapper.state[_SYNCHRONISES] = wanted
     is_wanted = conditions.decide(m, wanted, call.node, call.frame)
     inner = _inner_module(m, wrapper, call)
-    m.emit(tape.Fact(at=at, what="no-sync", module=inner, detail="left" if is_wanted else "entered"))
+    m.emit(
+        tape.Fact(at=at, what="no-sync", module=inner, detail="left" if is_wanted else "entered")
+    )
 
 
 @method(_NO_SYNC, "__enter__")
@@ -231,7 +251,14 @@ def prepare(m: Machine, reducer: Object, call: Call) -> Abstract:
     return NONE
 
 
-@method(WRAPPER, "register_comm_hook", "set_static_graph", "update_parameters", "clip_grad_norm_", "summon_full_params")
+@method(
+    WRAPPER,
+    "register_comm_hook",
+    "set_static_graph",
+    "update_parameters",
+    "clip_grad_norm_",
+    "summon_full_params",
+)
 def settings(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
     """What changes nothing about the graph."""
     if call.frame.text(call.node).partition("(")[0].endswith("clip_grad_norm_"):
@@ -243,7 +270,9 @@ def settings(m: Machine, wrapper: Object | Instance, call: Call) -> Abstract:
 
 @function("torch.distributed.fsdp.fully_shard", "torch.distributed._composable.fsdp.fully_shard")
 def fully_shard(m: Machine, call: Call) -> Abstract:
-    """`fully_shard(module)`: the module, whose parameters are others from here on; those of its shards already are."""
+    """`fully_shard(module)`: the module, whose parameters are others from here on; those of its
+    shards already are.
+    """
     sharded: dict[int, Tensor] = m.state.setdefault("sharded", {})
     for tensor in list(parameters_in(m, call.values[0], call)) if call.values else ():
         before = tensor.node
@@ -255,7 +284,13 @@ def fully_shard(m: Machine, call: Call) -> Abstract:
         m.parameters[own] = tensor
         m.state.get("tensors-of", {}).pop(id(before), None)
         tensor.node = replace(
-            before, parameter=own, storage=tape.Storage(), saves=(), at=at, stack=m.where, order=len(m.tape.events)
+            before,
+            parameter=own,
+            storage=tape.Storage(),
+            saves=(),
+            at=at,
+            stack=m.where,
+            order=len(m.tape.events),
         )
         m.emit(tape.Fact(at=at, what="sharded", value=tensor.node, source=before))
     return call.values[0] if call.values else NONE
@@ -277,7 +312,9 @@ def same_module(m: Machine, call: Call) -> Abstract:
 @fallback
 def settings_of_wrappers(m: Machine, call: Call) -> Abstract | None:
     """Options of FSDP (`MixedPrecision(…)`, `CPUOffload(…)`): plain data."""
-    if call.name.startswith(("torch.distributed.fsdp.", "torch.optim.swa_utils.")) and not is_a(call.name, MODULE):
+    if call.name.startswith(("torch.distributed.fsdp.", "torch.optim.swa_utils.")) and not is_a(
+        call.name, MODULE
+    ):
         if is_a(call.name, "torch.optim.lr_scheduler.LRScheduler"):
             return None
         return m.unknown(call.frame.text(call.node), data=True, type="object")

@@ -1,4 +1,6 @@
-"""What an editor offers at a place: the fixes of what was found there, all safe fixes at once, and suppressions."""
+"""What an editor offers at a place: the fixes of what was found there, all safe fixes at once, and
+suppressions.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.gradlint"
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """Makes the actions for one document, which is at `path` and has this version for the client."""
+    """Makes the actions for one document, which is at `path` and has this version for the
+    client.
+    """
 
     path: str
     view: View
@@ -29,7 +33,9 @@ class Menu:
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found in the document; nothing where it does not parse, and so cannot be mended or commented."""
+        """What was found in the document; nothing where it does not parse, and so cannot be mended
+        or commented.
+        """
         if self.view.files.file(self.path) is None:
             return []
         return [finding for finding in self.view.findings if finding.at.path == self.path]
@@ -38,7 +44,9 @@ class Menu:
         """What was found at a place."""
         return [finding for finding in self.findings if meet(self.client.range(finding.at), asked)]
 
-    def actions(self, here: Sequence[Finding], only: Sequence[str] | None) -> Iterator[types.CodeAction]:
+    def actions(
+        self, here: Sequence[Finding], only: Sequence[str] | None
+    ) -> Iterator[types.CodeAction]:
         """The actions for these findings, and for all of them, of the kinds that are wanted."""
         if wants(only, QUICK_FIX.value):
             yield from self._fixes(here)
@@ -53,7 +61,10 @@ class Menu:
     def _fixes(self, here: Sequence[Finding]) -> Iterator[types.CodeAction]:
         for finding in with_fixes(here, self.view.files):
             if finding.fix is not None and finding in self._held.alone:
-                title = f"{finding.code}: {finding.fix.message}{'' if is_safe(finding) else ' (unsafe)'}"
+                title = (
+                    f"{finding.code}: "
+                    f"{finding.fix.message}{'' if is_safe(finding) else ' (unsafe)'}"
+                )
                 edits = self.client.text_edits(finding.fix.edits)
                 yield self._action(title, edits, [finding], is_preferred=is_safe(finding))
 
@@ -66,14 +77,27 @@ class Menu:
                 number, line = place
                 before = self.client.lines(self.path)[number - 1]
                 kept = next(
-                    (n for n, (one, other) in enumerate(zip(before, line, strict=False)) if one != other), len(before)
+                    (
+                        n
+                        for n, (one, other) in enumerate(zip(before, line, strict=False))
+                        if one != other
+                    ),
+                    len(before),
                 )
-                edits = [types.TextEdit(self.client.rest_of_line(self.path, number, kept + 1), line[kept:])]
+                edits = [
+                    types.TextEdit(
+                        self.client.rest_of_line(self.path, number, kept + 1), line[kept:]
+                    )
+                ]
                 yield self._action(f"{finding.code}: Suppress it on this line", edits, [finding])
 
     def _all_safe_fixes(self) -> Iterator[types.CodeAction]:
         """Those that hold when all of them are made at once."""
-        safe = [each for each in with_fixes(self.findings, self.view.files) if each in self._held.together]
+        safe = [
+            each
+            for each in with_fixes(self.findings, self.view.files)
+            if each in self._held.together
+        ]
         file = self.view.files.file(self.path)
         if not safe or file is None:
             return
@@ -98,7 +122,9 @@ class Menu:
             else types.WorkspaceEdit(changes={self.document.uri: edits})
         )
         solved = [self.client.diagnostic(each) for each in findings]
-        return types.CodeAction(title, kind=kind, diagnostics=solved, is_preferred=is_preferred or None, edit=change)
+        return types.CodeAction(
+            title, kind=kind, diagnostics=solved, is_preferred=is_preferred or None, edit=change
+        )
 
 
 def wants(only: Sequence[str] | None, kind: str) -> bool:

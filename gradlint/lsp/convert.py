@@ -1,7 +1,7 @@
 """Our findings, places and edits in the words of the Language Server Protocol.
 
-We count lines and characters from 1, the protocol counts lines from 0 and columns in UTF-16 units, unless client and
-server have agreed on another encoding.
+We count lines and characters from 1, the protocol counts lines from 0 and columns in UTF-16 units,
+unless client and server have agreed on another encoding.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _SEVERITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """How to speak to a client: what it calls a path, the lines that a path has, how it counts, what it takes."""
+    """How to speak to a client: what it calls a path, the lines that a path has, how it counts,
+    what it takes.
+    """
 
     uri: Callable[[str], str]
     lines: Callable[[str], Sequence[str]]
@@ -37,7 +39,8 @@ class Client:
     def range(self, at: Span) -> types.Range:
         """The stretch that a span is."""
         return types.Range(
-            self._position(at.path, at.line, at.column), self._position(at.path, at.end_line, at.end_column)
+            self._position(at.path, at.line, at.column),
+            self._position(at.path, at.end_line, at.end_column),
         )
 
     def location(self, at: Span) -> types.Location:
@@ -54,7 +57,10 @@ class Client:
 
     def diagnostic(self, finding: Finding) -> types.Diagnostic:
         """What an editor shows of a finding."""
-        related = [types.DiagnosticRelatedInformation(self.location(each.at), each.message) for each in finding.related]
+        related = [
+            types.DiagnosticRelatedInformation(self.location(each.at), each.message)
+            for each in finding.related
+        ]
         return types.Diagnostic(
             range=self.range(finding.at),
             message="\n".join(filter(None, (finding.message, finding.help))),
@@ -72,18 +78,23 @@ class Client:
 
 
 def meet(one: types.Range, other: types.Range) -> bool:
-    """Whether two stretches have a place in common; their ends count, so that a cursor behind a word is on it."""
+    """Whether two stretches have a place in common; their ends count, so that a cursor behind a
+    word is on it.
+    """
     return _key(one.start) <= _key(other.end) and _key(other.start) <= _key(one.end)
 
 
 def moved(place: types.Range, same: Iterable[Match]) -> types.Range | None:
-    """Where a stretch lies in a text now, by the lines that it shares with one before; None where it has changed."""
+    """Where a stretch lies in a text now, by the lines that it shares with one before; None where
+    it has changed.
+    """
     start, end = place.start, place.end
     for match in same:
         if match.a <= start.line and end.line < match.a + match.size:
             down = match.b - match.a
             return types.Range(
-                types.Position(start.line + down, start.character), types.Position(end.line + down, end.character)
+                types.Position(start.line + down, start.character),
+                types.Position(end.line + down, end.character),
             )
     return None
 

@@ -26,7 +26,9 @@ _SELECTION = ("select", "extend-select", "ignore", "extend-exclude")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What trials of fixes have shown: of those that were tried, which hold, and which safe ones do all at once."""
+    """What trials of fixes have shown: of those that were tried, which hold, and which safe ones do
+    all at once.
+    """
 
     tried: frozenset[Finding] = frozenset()
     alone: frozenset[Finding] = frozenset()
@@ -36,7 +38,10 @@ class Held:
         """What two trials have shown: a fix that fails in one of them does not hold."""
         failed = (self.tried - self.alone) | (other.tried - other.alone)
         apart = (self.tried - self.together) | (other.tried - other.together)
-        alone, together = (self.alone | other.alone) - failed, (self.together | other.together) - apart
+        alone, together = (
+            (self.alone | other.alone) - failed,
+            (self.together | other.together) - apart,
+        )
         return Held(self.tried | other.tried, alone, together)
 
 
@@ -57,7 +62,9 @@ class View:
 
 
 def name(uri: str) -> str | None:
-    """The path by which a check calls a document: from the working folder where it lies below; None for no file."""
+    """The path by which a check calls a document: from the working folder where it lies below; None
+    for no file.
+    """
     if uri.startswith(_UNTITLED):
         return f"{uri.removeprefix(_UNTITLED).replace('/', '-')}.py"
     path = uris.to_fs_path(uri)
@@ -65,9 +72,15 @@ def name(uri: str) -> str | None:
 
 
 def override(options: Mapping[str, Any]) -> Override:
-    """What the editor's settings, which have the keys of `[tool.gradlint]`, change in those of a project."""
+    """What the editor's settings, which have the keys of `[tool.gradlint]`, change in those of a
+    project.
+    """
     given = config.read(options, pathlib.Path("initializationOptions"))
-    values = {key.replace("-", "_"): getattr(given, key.replace("-", "_")) for key in options if key not in _SELECTION}
+    values = {
+        key.replace("-", "_"): getattr(given, key.replace("-", "_"))
+        for key in options
+        if key not in _SELECTION
+    }
     values["force_exclude"] = True  # an editor names each file that it opens
     return lambda settings: settings.overridden(given.selections[0], given.extend_exclude, values)
 
@@ -79,7 +92,8 @@ def examine(path: str, version: int | None, texts: Mapping[str, str], outweigh: 
     given = {pathlib.Path(each): encoded(text) for each, text in texts.items()}
     checked = checker.check(files, settings_for, given=given)
     settings = settings_for(pathlib.Path(path).absolute().parent)
-    # What a comment suppresses may be found from a file that is not open: whether it is unused, `gradlint check` knows.
+    # What a comment suppresses may be found from a file that is not open: whether it is unused,
+    # `gradlint check` knows.
     shown = checked.outcome(settings, findings=checked.shown(settings)).findings
     found = [each for each in shown if each.code != checker.UNUSED_SUPPRESSION]
     parsed = Files(checked.texts.text)
@@ -91,7 +105,9 @@ def examine(path: str, version: int | None, texts: Mapping[str, str], outweigh: 
 def tried(view: View) -> View:
     """The view once its fixes were tried."""
     trials = Trials(view.checked, view.files)
-    found = frozenset(each for each in with_fixes(view.findings, view.files) if each.fix is not None)
+    found = frozenset(
+        each for each in with_fixes(view.findings, view.files) if each.fix is not None
+    )
     alone = trials.holding(found)
     together = trials.together(each for each in alone if is_safe(each))
     return replace(view, held=Held(found, alone, frozenset(together)))

@@ -1,9 +1,10 @@
 """The server: what the client says of its documents, when each is checked, and what it is told.
 
-A document is checked when it is opened, a moment after it was changed, and, with all other open ones, when one is
-saved. Checks run one after the other in a thread of their own. Whoever asks for edits is answered from the text that he
-sees, when its check is done; who only looks at a place does not wait as long: he is told what was found there before,
-and the edits are made when he chooses one.
+A document is checked when it is opened, a moment after it was changed, and, with all other open
+ones, when one is saved. Checks run one after the other in a thread of their own. Whoever asks for
+edits is answered from the text that he sees, when its check is done; who only looks at a place does
+not wait as long: he is told what was found there before, and the edits are made when he chooses
+one.
 """
 
 from __future__ import annotations
@@ -35,19 +36,26 @@ from gradlint.source.parse import split_lines
 
 _FIRST = "import torch\n\nloss = torch.zeros(())\nloss.backward()\n"
 DEBOUNCE = 0.05  # seconds without a further change before a document is checked
-LOOK = 0.08  # seconds, `DEBOUNCE` among them, that who looks at a place waits for the check of what was changed
+# seconds, `DEBOUNCE` among them, that who looks at a place waits for the check of what was changed
+LOOK = 0.08
 STACK = 64 << 20  # bytes, for the thread in which the interpreter nests deeply
 
 
 class Server(LanguageServer):
-    """The language server: the open documents, what was found in each, and the checks that are under way."""
+    """The language server: the open documents, what was found in each, and the checks that are
+    under way.
+    """
 
     def __init__(self) -> None:
-        super().__init__("gradlint", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
+        super().__init__(
+            "gradlint", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full
+        )
         self.names: dict[str, str] = {}  # the paths of the open documents, by their URI
         self.views: dict[str, View] = {}
         self.pending: dict[str, asyncio.Task[None]] = {}
-        self.trials: dict[str, tuple[View, asyncio.Future[View]]] = {}  # of the fixes of a view, by its URI
+        self.trials: dict[
+            str, tuple[View, asyncio.Future[View]]
+        ] = {}  # of the fixes of a view, by its URI
         self.sent: dict[str, Sequence[types.Diagnostic]] = {}
         self.outweigh: Override = override({})
         self.thread_of_checks = _thread()
@@ -62,9 +70,11 @@ class Server(LanguageServer):
             self.check(document.uri, 0.0)
 
     def changed(self, uri: str) -> None:
-        """A document has a new text: it is checked, and so are those in whose checks something was found in it.
+        """A document has a new text: it is checked, and so are those in whose checks something was
+        found in it.
 
-        Nothing is said of what is no Python file, or none on disk: Markdown, `git:`, a cell of a notebook.
+        Nothing is said of what is no Python file, or none on disk: Markdown, `git:`, a cell of a
+        notebook.
         """
         for each in self._about(uri):
             self.check(each, DEBOUNCE)
@@ -86,7 +96,9 @@ class Server(LanguageServer):
     # --- checks
 
     def check(self, uri: str, delay: float) -> None:
-        """Check a document after `delay` seconds, instead of any check of it that is not yet done."""
+        """Check a document after `delay` seconds, instead of any check of it that is not yet
+        done.
+        """
         if task := self.pending.get(uri):
             task.cancel()
         self.pending[uri] = task = asyncio.create_task(self._check(uri, delay))
@@ -94,20 +106,28 @@ class Server(LanguageServer):
 
     async def _check(self, uri: str, delay: float) -> None:
         await asyncio.sleep(delay)
-        texts = {self.names[each]: self.workspace.get_text_document(each).source for each in self.names}
+        texts = {
+            self.names[each]: self.workspace.get_text_document(each).source for each in self.names
+        }
         job = functools.partial(examine, self.names[uri], self._version(uri), texts, self.outweigh)
         try:
-            self.views[uri] = await asyncio.get_running_loop().run_in_executor(self.thread_of_checks, job)
+            self.views[uri] = await asyncio.get_running_loop().run_in_executor(
+                self.thread_of_checks, job
+            )
         except UserError as error:  # in the settings of the project
             self.complain(error)
             self.views.pop(uri, None)
 
     def complain(self, error: UserError) -> None:
         """Show what is wrong with the settings."""
-        self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"gradlint: {error}"))
+        self.window_show_message(
+            types.ShowMessageParams(types.MessageType.Error, f"gradlint: {error}")
+        )
 
     def _checked(self, uri: str, task: asyncio.Task[None]) -> None:
-        """A check is done, cancelled, or has met a bug of ours, which costs this document what was found in it."""
+        """A check is done, cancelled, or has met a bug of ours, which costs this document what was
+        found in it.
+        """
         if task.cancelled():
             return
         if error := task.exception():
@@ -118,7 +138,9 @@ class Server(LanguageServer):
             self.begin_trial(uri, view)
 
     def begin_trial(self, uri: str, view: View) -> asyncio.Future[View]:
-        """Try the fixes of a view, once, whoever asks: before the check of a text that is written next."""
+        """Try the fixes of a view, once, whoever asks: before the check of a text that is written
+        next.
+        """
         if uri not in self.trials or self.trials[uri][0] is not view:
             job = asyncio.get_running_loop().run_in_executor(self.thread_of_checks, tried, view)
             job.add_done_callback(functools.partial(self._was_tried, uri, view))
@@ -139,15 +161,19 @@ class Server(LanguageServer):
         self.window_log_message(types.LogMessageParams(types.MessageType.Error, told))
 
     async def settled(self, uri: str) -> View | None:
-        """What was found in the text that the document has now, by its own check and by those of others; None where it
-        could not be checked.
+        """What was found in the text that the document has now, by its own check and by those of
+        others; None where it could not be checked.
         """
-        while tasks := [self.pending[each] for each in self._about(uri) if not self.pending[each].done()]:
+        while tasks := [
+            self.pending[each] for each in self._about(uri) if not self.pending[each].done()
+        ]:
             await asyncio.wait(tasks)
         if uri not in self.names:
             return None
         content = encoded(self.workspace.get_text_document(uri).source)
-        return self._joined(uri, [view for view in self._seen(uri) if self._content(view, uri) == content])
+        return self._joined(
+            uri, [view for view in self._seen(uri) if self._content(view, uri) == content]
+        )
 
     async def proved(self, uri: str) -> View | None:
         """What is settled of a document, once the fixes of all that was found in it were tried."""
@@ -158,13 +184,19 @@ class Server(LanguageServer):
 
     async def _tried_about(self, uri: str) -> bool:
         """Whether fixes of what was found in a document had not yet been tried; now they were."""
-        untried = [each for each in self._about(uri) if each in self.views and self.views[each].held is None]
+        untried = [
+            each
+            for each in self._about(uri)
+            if each in self.views and self.views[each].held is None
+        ]
         if untried:
             await asyncio.wait([self.begin_trial(each, self.views[each]) for each in untried])
         return bool(untried)
 
     async def soon(self, uri: str, view: Awaitable[View | None]) -> View | None:
-        """The view; TimeoutError where it takes too long for one of a document that was checked before."""
+        """The view; TimeoutError where it takes too long for one of a document that was checked
+        before.
+        """
         async with asyncio.timeout(LOOK if uri in self.views else None):
             return await view
 
@@ -176,13 +208,21 @@ class Server(LanguageServer):
     def remembered(self, uri: str) -> View | None:
         """What was found in the document when it was last checked, whatever text it has now."""
         own = self.views.get(uri)
-        of_then = [view for view in self._seen(uri) if own and self._content(view, uri) == self._content(own, uri)]
+        of_then = [
+            view
+            for view in self._seen(uri)
+            if own and self._content(view, uri) == self._content(own, uri)
+        ]
         return self._joined(uri, of_then)
 
     def still(self, uri: str, view: View) -> Callable[[types.Range], types.Range | None]:
-        """Where a place in the text that a view is of lies in the document now; None where its lines have changed."""
+        """Where a place in the text that a view is of lies in the document now; None where its
+        lines have changed.
+        """
         now = split_lines(self.workspace.get_text_document(uri).source)
-        same = SequenceMatcher(None, view.checked.texts.lines(self.names[uri]), now).get_matching_blocks()
+        same = SequenceMatcher(
+            None, view.checked.texts.lines(self.names[uri]), now
+        ).get_matching_blocks()
         return lambda place: moved(place, same)
 
     def _seen(self, uri: str) -> Sequence[View]:
@@ -200,12 +240,16 @@ class Server(LanguageServer):
         return replace(views[0], version=self._version(uri), findings=tuple(findings), held=held)
 
     def _about(self, uri: str) -> Sequence[str]:
-        """The documents whose checks say something of the document `uri`: itself before the others."""
+        """The documents whose checks say something of the document `uri`: itself before the
+        others.
+        """
         path = self.names.get(uri)
         if path is None:
             return ()
         about = [
-            each for each in self.names if each == uri or (each in self.views and self.views[each].speaks_of(path))
+            each
+            for each in self.names
+            if each == uri or (each in self.views and self.views[each].speaks_of(path))
         ]
         return sorted(about, key=lambda each: each != uri)
 
@@ -220,9 +264,14 @@ class Server(LanguageServer):
         for view in self.views.values():
             client = self.client(view)
             for finding in view.findings:
-                found.setdefault(self.uri(finding.at.path), {}).setdefault(finding, client.diagnostic(finding))
+                found.setdefault(self.uri(finding.at.path), {}).setdefault(
+                    finding, client.diagnostic(finding)
+                )
         for each, diagnostics in found.items():
-            told = [diagnostics[finding] for finding in sorted(diagnostics, key=lambda finding: finding.sort_key)]
+            told = [
+                diagnostics[finding]
+                for finding in sorted(diagnostics, key=lambda finding: finding.sort_key)
+            ]
             if each == uri or told != self.sent.get(each):
                 self._send(each, told)
 
@@ -231,7 +280,9 @@ class Server(LanguageServer):
         if not diagnostics:
             del self.sent[uri]
         version = self.views[uri].version if uri in self.views else self._version(uri)
-        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics, version))
+        self.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(uri, diagnostics, version)
+        )
 
     def client(self, view: View) -> Client:
         """How to tell the client of what was found."""
@@ -260,7 +311,9 @@ class Server(LanguageServer):
         return Menu(self.names[uri], view, self.client(view), document)
 
     def uri(self, path: str) -> str:
-        """What the client calls the file at `path`: it may have opened a folder by a link, which a path never holds."""
+        """What the client calls the file at `path`: it may have opened a folder by a link, which a
+        path never holds.
+        """
         if opened := next((uri for uri, known in self.names.items() if known == path), None):
             return opened
         file = pathlib.Path(os.path.abspath(path))
@@ -273,7 +326,9 @@ class Server(LanguageServer):
 
 
 def _thread() -> ThreadPoolExecutor:
-    """The thread that checks, with a stack of its own; it begins with what the first check would wait for."""
+    """The thread that checks, with a stack of its own; it begins with what the first check would
+    wait for.
+    """
     before = threading.stack_size(STACK)
     executor = ThreadPoolExecutor(1)
     executor.submit(examine, "begin.py", None, {"begin.py": _FIRST}, override({}))
@@ -317,7 +372,9 @@ def _initialized(server: Server, _params: types.InitializedParams) -> None:
     workspace = server.client_capabilities.workspace
     watched = workspace and workspace.did_change_watched_files
     if watched and watched.dynamic_registration:
-        watchers = [types.FileSystemWatcher(pattern) for pattern in ("**/*.py", "**/pyproject.toml")]
+        watchers = [
+            types.FileSystemWatcher(pattern) for pattern in ("**/*.py", "**/pyproject.toml")
+        ]
         options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
         wish = types.Registration("files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
         server.client_register_capability(types.RegistrationParams([wish]))
@@ -353,13 +410,23 @@ async def _hover(server: Server, params: types.HoverParams) -> types.Hover | Non
         view = server.remembered(uri)
     if view is None:
         return None
-    still, client, cursor = server.still(uri, view), server.client(view), types.Range(params.position, params.position)
-    found = [(each, still(client.range(each.at))) for each in view.findings if server.uri(each.at.path) == uri]
+    still, client, cursor = (
+        server.still(uri, view),
+        server.client(view),
+        types.Range(params.position, params.position),
+    )
+    found = [
+        (each, still(client.range(each.at)))
+        for each in view.findings
+        if server.uri(each.at.path) == uri
+    ]
     here = [(finding, place) for finding, place in found if place and meet(place, cursor)]
     if not here:
         return None
     pages = dict.fromkeys(rules()[finding.code].page for finding, _ in here)
-    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n---\n\n".join(pages)), here[0][1])
+    return types.Hover(
+        types.MarkupContent(types.MarkupKind.Markdown, "\n---\n\n".join(pages)), here[0][1]
+    )
 
 
 async def _code_actions(server: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
@@ -370,15 +437,23 @@ async def _code_actions(server: Server, params: types.CodeActionParams) -> list[
         view = await (server.soon(uri, proved) if is_a_look else proved)
     except TimeoutError:
         view = await server.recalled(uri)
-        return list(_promised(server, view, uri, asked)) if view is not None and wants(only, QUICK_FIX.value) else []
+        return (
+            list(_promised(server, view, uri, asked))
+            if view is not None and wants(only, QUICK_FIX.value)
+            else []
+        )
     if view is None:
         return []
     menu = server.menu(uri, view)
     return list(menu.actions(menu.at(asked), only))
 
 
-def _promised(server: Server, view: View, uri: str, asked: types.Range) -> Iterator[types.CodeAction]:
-    """The actions for what was last found at a place of a document, whose edits are made when one is chosen."""
+def _promised(
+    server: Server, view: View, uri: str, asked: types.Range
+) -> Iterator[types.CodeAction]:
+    """The actions for what was last found at a place of a document, whose edits are made when one
+    is chosen.
+    """
     still, menu = server.still(uri, view), server.menu(uri, view)
     for finding in menu.findings:
         place = still(menu.client.range(finding.at))
@@ -401,5 +476,10 @@ async def _resolved(server: Server, action: types.CodeAction) -> types.CodeActio
         return action
     menu = server.menu(uri, view)
     return next(
-        (each for each in menu.actions(menu.at(place), [QUICK_FIX.value]) if each.title == action.title), action
+        (
+            each
+            for each in menu.actions(menu.at(place), [QUICK_FIX.value])
+            if each.title == action.title
+        ),
+        action,
     )

@@ -18,16 +18,22 @@ from gradlint.dataclass import dataclass
 from gradlint.source.blocks import walk
 
 _UNGRADED = ("no_grad", "inference_mode")
-_TRAINS = frozenset(["parameters", "named_parameters", "train"])  # of a module: what is done with it to train it
+_TRAINS = frozenset(
+    ["parameters", "named_parameters", "train"]
+)  # of a module: what is done with it to train it
 _FORWARD = "forward"
 _DEPTH = 3  # of functions that call functions
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def are_ungraded(name: str, trees: Sequence[ast.Module]) -> bool:
-    """Whether a function, or the objects of a class, are called in these files, and with grad mode off each time."""
+    """Whether a function, or the objects of a class, are called in these files, and with grad mode
+    off each time.
+    """
     files = [_Tree(tree, _parents(tree)) for tree in trees]
-    is_class = any(isinstance(each, ast.ClassDef) and each.name == name for tree in trees for each in tree.body)
+    is_class = any(
+        isinstance(each, ast.ClassDef) and each.name == name for tree in trees for each in tree.body
+    )
     return _are_ungraded(name, files, _DEPTH, is_class=is_class)
 
 
@@ -69,12 +75,16 @@ def _loads(name: str, tree: ast.Module) -> Iterator[ast.expr]:
     """The places where a name, or an attribute of that name, is read."""
     for node in walk(tree):
         match node:
-            case ast.Name(id=found, ctx=ast.Load()) | ast.Attribute(attr=found, ctx=ast.Load()) if found == name:
+            case ast.Name(id=found, ctx=ast.Load()) | ast.Attribute(attr=found, ctx=ast.Load()) if (
+                found == name
+            ):
                 yield node
 
 
 def _kind(use: ast.expr, file: _Tree, trees: Sequence[_Tree], depth: int) -> bool | None:
-    """Whether a use calls it with grad mode off (True), does nothing with it (False), or may train it (None)."""
+    """Whether a use calls it with grad mode off (True), does nothing with it (False), or may train
+    it (None).
+    """
     outer = file.parents.get(id(use))
     match outer:
         case ast.Call(func=function) if function is use:
@@ -85,12 +95,18 @@ def _kind(use: ast.expr, file: _Tree, trees: Sequence[_Tree], depth: int) -> boo
             return None if name in _TRAINS else False
         case ast.arg() | ast.AnnAssign() | ast.Subscript():
             return False  # an annotation
-    is_asked = isinstance(outer, ast.Call) and isinstance(outer.func, ast.Name) and outer.func.id == "isinstance"
+    is_asked = (
+        isinstance(outer, ast.Call)
+        and isinstance(outer.func, ast.Name)
+        and outer.func.id == "isinstance"
+    )
     return False if is_asked else None
 
 
 def _made(use: ast.expr, file: _Tree, trees: Sequence[_Tree], depth: int) -> bool | None:
-    """As `_kind`, of a class: what is done with an object that it makes, `self.model = Model(…).eval()`."""
+    """As `_kind`, of a class: what is done with an object that it makes,
+    `self.model = Model(…).eval()`.
+    """
     call = file.parents.get(id(use))
     if not isinstance(call, ast.Call) or call.func is not use:
         return _kind(use, file, trees, depth)
@@ -111,9 +127,13 @@ def _made(use: ast.expr, file: _Tree, trees: Sequence[_Tree], depth: int) -> boo
 
 
 def _is_off_here(node: ast.AST, file: _Tree, trees: Sequence[_Tree], depth: int) -> bool:
-    """Whether grad mode is off where a node stands: by a `with`, by a decorator, or by all that call the function."""
+    """Whether grad mode is off where a node stands: by a `with`, by a decorator, or by all that
+    call the function.
+    """
     for outer in file.around(node):
-        if isinstance(outer, ast.With | ast.AsyncWith) and any(is_ungraded(item.context_expr) for item in outer.items):
+        if isinstance(outer, ast.With | ast.AsyncWith) and any(
+            is_ungraded(item.context_expr) for item in outer.items
+        ):
             return True
         if isinstance(outer, _Function):
             if any(map(is_ungraded, outer.decorator_list)):

@@ -1,4 +1,5 @@
-"""Constructors of modules that are worth running by themselves: those that do more to parameters than to make them.
+"""Constructors of modules that are worth running by themselves: those that do more to parameters
+than to make them.
 
     class Gate(nn.Module):
         def __init__(self, width):

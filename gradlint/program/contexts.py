@@ -1,4 +1,5 @@
-"""Statements that can leave a context of torch unentered, wherever they stand: what is wrong there needs no caller.
+"""Statements that can leave a context of torch unentered, wherever they stand: what is wrong there
+needs no caller.
 
     with torch.no_grad: …
     with torch.no_grad() and torch.autocast("cuda"): …
@@ -25,7 +26,9 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A statement, or a function that yields: where it stands, by the names of what is around it."""
+    """A statement, or a function that yields: where it stands, by the names of what is around
+    it.
+    """
 
     path: tuple[str, ...]
     line: int
@@ -47,7 +50,9 @@ def yielding(tree: ast.Module) -> Iterator[Suspect]:
     """The context managers of a file that yield a context to callers who do not name it."""
     for each in _statements(tree.body, ()):
         node = each.node
-        can_yield = isinstance(node, ast.FunctionDef) and _is_at_hand(each) and _yields_context(node)
+        can_yield = (
+            isinstance(node, ast.FunctionDef) and _is_at_hand(each) and _yields_context(node)
+        )
         if isinstance(node, ast.FunctionDef) and can_yield and not _is_named(node.name, tree):
             yield Suspect((*each.path, node.name), each.line, node)
 
@@ -55,7 +60,9 @@ def yielding(tree: ast.Module) -> Iterator[Suspect]:
 def alone(suspect: Suspect) -> list[ast.stmt]:
     """The statement without what it holds, behind the imports of the functions around it."""
     inside = [node for each in _functions(suspect) for node in statements(each)]
-    imports: list[ast.stmt] = [node for node in inside if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports: list[ast.stmt] = [
+        node for node in inside if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
     return [*imports, _bare(suspect.node)]
 
 
@@ -91,9 +98,13 @@ def _is_suspect(statement: ast.stmt) -> bool:
 
 
 def _is_odd(context: ast.expr) -> bool:
-    """Whether what a `with` enters is the name of a context, or one of several that `and` chooses from."""
+    """Whether what a `with` enters is the name of a context, or one of several that `and` chooses
+    from.
+    """
     if isinstance(context, ast.BoolOp):
-        return any(isinstance(each, ast.Call) and _last(each.func) in _CONTEXTS for each in context.values)
+        return any(
+            isinstance(each, ast.Call) and _last(each.func) in _CONTEXTS for each in context.values
+        )
     return _last(context) in _CONTEXTS
 
 
@@ -105,7 +116,9 @@ def _last(node: ast.expr) -> str:
 
 
 def _is_at_hand(suspect: Suspect) -> bool:
-    """Whether a function is one of the module, or a method of a class of it: others are made by a call."""
+    """Whether a function is one of the module, or a method of a class of it: others are made by a
+    call.
+    """
     classes = [each for each in suspect.around if isinstance(each, ast.ClassDef)]
     return len(classes) == len(suspect.around) <= 1
 
@@ -113,24 +126,50 @@ def _is_at_hand(suspect: Suspect) -> bool:
 def _yields_context(function: ast.FunctionDef) -> bool:
     if not any(_last(each) == _MANAGER for each in function.decorator_list):
         return False
-    yielded = [node.value for node in walk(function) if isinstance(node, ast.Yield) and node.value is not None]
-    return any(_last(node.func) in _CONTEXTS for each in yielded for node in walk(each) if isinstance(node, ast.Call))
+    yielded = [
+        node.value
+        for node in walk(function)
+        if isinstance(node, ast.Yield) and node.value is not None
+    ]
+    return any(
+        _last(node.func) in _CONTEXTS
+        for each in yielded
+        for node in walk(each)
+        if isinstance(node, ast.Call)
+    )
 
 
 def _is_named(manager: str, tree: ast.Module) -> bool:
-    """Whether a `with` of the file gives a name to what a context manager yields: it can be entered then."""
-    items = (item for node in statements(tree) if isinstance(node, ast.With | ast.AsyncWith) for item in node.items)
+    """Whether a `with` of the file gives a name to what a context manager yields: it can be entered
+    then.
+    """
+    items = (
+        item
+        for node in statements(tree)
+        if isinstance(node, ast.With | ast.AsyncWith)
+        for item in node.items
+    )
     named = (item.context_expr for item in items if item.optional_vars is not None)
     return any(isinstance(each, ast.Call) and _last(each.func) == manager for each in named)
 
 
 def _bound(function: _Function) -> Iterator[str]:
     arguments = function.args
-    given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    given = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
     yield from (each.arg for each in given if each is not None)
     for node in walk(function):
         match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            case (
+                ast.Name(id=name, ctx=ast.Store())
+                | ast.FunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
                 yield name
 
 

@@ -1,4 +1,6 @@
-"""Where the analysis enters a file: as a script, and at the functions from which a loss sink can be reached."""
+"""Where the analysis enters a file: as a script, and at the functions from which a loss sink can be
+reached.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,18 @@ from gradlint.source import effects
 from gradlint.source.parse import Source
 from gradlint.tape import May
 
-_ENTERED = May.BACKWARD | May.CLEAR | May.CLIP  # what makes a function worth entering, and those that call it
+_ENTERED = (
+    May.BACKWARD | May.CLEAR | May.CLIP
+)  # what makes a function worth entering, and those that call it
 _EVENTS = frozenset(name for name, may in effects.EVENTS.items() if may & _ENTERED)
-MAKERS = frozenset(["autocast", "GradScaler"])  # what is wrong with them shows in the function that makes them
+MAKERS = frozenset(
+    ["autocast", "GradScaler"]
+)  # what is wrong with them shows in the function that makes them
 _TOLD = frozenset(["forward"])  # who calls a `forward` that runs a backward is no trainer
 SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
-HOOKS = frozenset(["training_step", "compute_loss"])  # methods whose result a framework back-propagates
+HOOKS = frozenset(
+    ["training_step", "compute_loss"]
+)  # methods whose result a framework back-propagates
 _LEARNS = effects.LEARNS | {"train"}  # what trainers of libraries are asked for
 _NAMED = MAKERS | HOOKS
 _DEFINED = _NAMED | _EVENTS
@@ -32,11 +40,15 @@ _ASKED_FOR = tuple(f".{name}(" for name in sorted(_LEARNS))
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One place to start from: the script itself (`function` is empty), or a function or method by its path."""
+    """One place to start from: the script itself (`function` is empty), or a function or method by
+    its path.
+    """
 
     function: tuple[str, ...]
     line: int
-    trains: bool = True  # for all that its file says; else it infers, makes a sample, or enters a context
+    trains: bool = (
+        True  # for all that its file says; else it infers, makes a sample, or enters a context
+    )
     contract: str = ""  # of a part: what is assumed of the world around it
 
     @property
@@ -46,7 +58,9 @@ class Entry:
 
 @dataclass(eq=False)
 class _Definition:
-    """A function: `called` are the names in it, looked for where its text holds what is asked for."""
+    """A function: `called` are the names in it, looked for where its text holds what is asked
+    for.
+    """
 
     path: tuple[str, ...]
     node: ast.FunctionDef | ast.AsyncFunctionDef
@@ -82,7 +96,9 @@ class _Definition:
 
 def speaks_of_training(source: Source) -> bool:
     """Whether the code of a file names a part of a training step, or what has a library do it."""
-    return _holds(source.text, (*_SPOKEN, *_ASKED_FOR)) and any(map(_speaks, effects.of([source.tree])))
+    return _holds(source.text, (*_SPOKEN, *_ASKED_FOR)) and any(
+        map(_speaks, effects.of([source.tree]))
+    )
 
 
 def _holds(text: str, words: Iterable[str]) -> bool:
@@ -91,8 +107,16 @@ def _holds(text: str, words: Iterable[str]) -> bool:
 
 
 def _speaks(found: effects.Summary) -> bool:
-    defined = (each.name for each in found.inner if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
-    if found.at_hand & _ENTERED or not _NAMED.isdisjoint(found.mentions) or not _DEFINED.isdisjoint(defined):
+    defined = (
+        each.name
+        for each in found.inner
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    if (
+        found.at_hand & _ENTERED
+        or not _NAMED.isdisjoint(found.mentions)
+        or not _DEFINED.isdisjoint(defined)
+    ):
         return True
     if _LEARNS.isdisjoint(found.attributes):
         return False
@@ -106,7 +130,11 @@ def is_test(path: Path, entry: Entry) -> bool:
 
 def is_of_tests(path: Path) -> bool:
     """Whether pytest takes a file for one of tests, by its default pattern."""
-    return path.name.startswith("test_") or path.name.endswith("_test.py") or path.name == "conftest.py"
+    return (
+        path.name.startswith("test_")
+        or path.name.endswith("_test.py")
+        or path.name == "conftest.py"
+    )
 
 
 def is_script(tree: ast.Module) -> bool:
@@ -115,10 +143,14 @@ def is_script(tree: ast.Module) -> bool:
 
 
 def _is_entered(source: Source) -> bool:
-    """Whether a file is run from its top; what a module of a package does there, without training, registers it."""
+    """Whether a file is run from its top; what a module of a package does there, without training,
+    registers it.
+    """
     if "__name__" in source.text and _is_guarded(source.tree):
         return True
-    return any(map(_acts, source.tree.body)) and (_holds(source.text, _SPOKEN) or not in_package(source.path))
+    return any(map(_acts, source.tree.body)) and (
+        _holds(source.text, _SPOKEN) or not in_package(source.path)
+    )
 
 
 def _is_guarded(tree: ast.Module) -> bool:
@@ -131,9 +163,15 @@ def _acts(statement: ast.stmt) -> bool:
 
 
 def _trains_on_top(tree: ast.Module, reaching: list[_Definition]) -> bool:
-    """Whether what a file assigns at its top comes out of a call of what trains: `history = train(model)`."""
+    """Whether what a file assigns at its top comes out of a call of what trains:
+    `history = train(model)`.
+    """
     names = {definition.name for definition in reaching}
-    values = [each.value for each in tree.body if isinstance(each, ast.Assign | ast.AnnAssign) and each.value]
+    values = [
+        each.value
+        for each in tree.body
+        if isinstance(each, ast.Assign | ast.AnnAssign) and each.value
+    ]
     if not names:
         return False
     calls = (call for found in effects.of(values) for call in found.does.calls)
@@ -141,9 +179,15 @@ def _trains_on_top(tree: ast.Module, reaching: list[_Definition]) -> bool:
 
 
 def entries(source: Source) -> list[Entry]:
-    """The entries of a file: the script first, then functions that reach a trigger, callers before what they call."""
+    """The entries of a file: the script first, then functions that reach a trigger, callers before
+    what they call.
+    """
     tree = source.tree
-    known = list(_definitions(source, tree.body, ())) if "torch" in source.text or _holds(source.text, _SPOKEN) else []
+    known = (
+        list(_definitions(source, tree.body, ()))
+        if "torch" in source.text or _holds(source.text, _SPOKEN)
+        else []
+    )
     definitions = known if _holds(source.text, _SPOKEN) else []
     reaching = _reaching(definitions)
     is_entered = _is_entered(source) or _trains_on_top(tree, reaching)
@@ -165,16 +209,20 @@ def entries(source: Source) -> list[Entry]:
 def judges(entry: Entry) -> bool:
     """Whether what it runs is judged by that.
 
-    Not where it enters a `forward` for a backward within, or a function for a context that it makes: what these give is
-    not back-propagated there.
+    Not where it enters a `forward` for a backward within, or a function for a context that it
+    makes: what these give is not back-propagated there.
     """
     if entry.contract or not entry.function:
         return True
     return entry.trains and (len(entry.function) == 1 or entry.function[-1] != "forward")
 
 
-def _parts(source: Source, known: list[_Definition], taken: set[tuple[tuple[str, ...], int]]) -> Iterator[Entry]:
-    """The parts of a file, each under the first contract that takes it. Tests run what they need of their own."""
+def _parts(
+    source: Source, known: list[_Definition], taken: set[tuple[tuple[str, ...], int]]
+) -> Iterator[Entry]:
+    """The parts of a file, each under the first contract that takes it. Tests run what they need of
+    their own.
+    """
     if is_of_tests(Path(source.path)):
         return
     for contract in contracts().values():
@@ -186,22 +234,32 @@ def _parts(source: Source, known: list[_Definition], taken: set[tuple[tuple[str,
 
 
 def _samples(tree: ast.Module) -> Iterator[Entry]:
-    """`__getitem__` of the datasets of a file: of `class Faces(Dataset[Tensor])`, and of what inherits from it."""
+    """`__getitem__` of the datasets of a file: of `class Faces(Dataset[Tensor])`, and of what
+    inherits from it.
+    """
     datasets: set[str] = set()
     for statement in tree.body:
         bases = statement.bases if isinstance(statement, ast.ClassDef) else []
-        whole = (ast.unparse(base.value if isinstance(base, ast.Subscript) else base) for base in bases)
-        if isinstance(statement, ast.ClassDef) and any(base.endswith("Dataset") or base in datasets for base in whole):
+        whole = (
+            ast.unparse(base.value if isinstance(base, ast.Subscript) else base) for base in bases
+        )
+        if isinstance(statement, ast.ClassDef) and any(
+            base.endswith("Dataset") or base in datasets for base in whole
+        ):
             datasets.add(statement.name)
             for member in statement.body:
                 if isinstance(member, ast.FunctionDef) and member.name == SAMPLE:
                     yield Entry((statement.name, SAMPLE), member.lineno, trains=False)
 
 
-def _definitions(source: Source, body: list[ast.stmt], path: tuple[str, ...]) -> Iterator[_Definition]:
+def _definitions(
+    source: Source, body: list[ast.stmt], path: tuple[str, ...]
+) -> Iterator[_Definition]:
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            hook = statement.name in HOOKS and path != ()  # called by a framework, not by what names it
+            hook = (
+                statement.name in HOOKS and path != ()
+            )  # called by a framework, not by what names it
             yield _Definition((*path, statement.name), statement, _text(source, statement), hook)
         elif isinstance(statement, ast.ClassDef):
             inner = list(_definitions(source, statement.body, (*path, statement.name)))
@@ -224,7 +282,9 @@ def _reaching(definitions: list[_Definition]) -> list[_Definition]:
     reaching = {d: d.triggers() for d in definitions}
     names = frozenset(d.name for d in definitions if reaching[d]) - _TOLD
     while names:
-        more = [d for d in definitions if not reaching[d] and d.path[-1] != "forward" and d.says(names)]
+        more = [
+            d for d in definitions if not reaching[d] and d.path[-1] != "forward" and d.says(names)
+        ]
         if not more:
             break
         reaching |= dict.fromkeys(more, True)
@@ -233,8 +293,9 @@ def _reaching(definitions: list[_Definition]) -> list[_Definition]:
 
 
 def in_order(known: Sequence[tuple[Path, Sequence[Entry]]]) -> list[tuple[Path, Entry]]:
-    """All entries in the order in which they are entered: scripts first, for what they call is then known; parts last,
-    which what trains them judges."""
+    """All entries in the order in which they are entered: scripts first, for what they call is then
+    known; parts last, which what trains them judges.
+    """
     work = [(path, entry) for path, found in known for entry in found]
     return sorted(work, key=lambda task: (bool(task[1].function), bool(task[1].contract)))
 
@@ -257,8 +318,12 @@ class Step:
 
 @memo.of_programs
 def steps(tree: ast.AST, function: int) -> tuple[Step, ...]:
-    """The calls of `backward` in a function or at the top of a file, less those of functions within it."""
-    return tuple(step for step in _backwards(tree, function, ()) if step.written.function == function)
+    """The calls of `backward` in a function or at the top of a file, less those of functions within
+    it.
+    """
+    return tuple(
+        step for step in _backwards(tree, function, ()) if step.written.function == function
+    )
 
 
 def _backwards(tree: ast.AST, function: int, tests: tuple[ast.expr, ...]) -> Iterator[Step]:
@@ -267,7 +332,11 @@ def _backwards(tree: ast.AST, function: int, tests: tuple[ast.expr, ...]) -> Ite
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _backwards(node, node.lineno, ())
             continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in BACKWARDS:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in BACKWARDS
+        ):
             around = tuple((test.lineno, test.end_lineno or test.lineno) for test in tests)
             yield Step(Written(node.lineno, function, around), effects.mentions(tests))
         inner = (*tests, node.test) if isinstance(node, ast.If | ast.While) else tests
@@ -279,10 +348,14 @@ class Ran:
     """What entries have run so far: functions, and calls of `backward`, by file and line."""
 
     executed: set[tuple[str, int]] = field(default_factory=set)
-    trained: set[tuple[str, int]] = field(default_factory=set)  # by programs and drivers: no part is left to judge
+    trained: set[tuple[str, int]] = field(
+        default_factory=set
+    )  # by programs and drivers: no part is left to judge
     reached: set[tuple[str, int]] = field(default_factory=set)
 
-    def take(self, entry: Entry, executed: Iterable[tuple[str, int]], reached: Iterable[tuple[str, int]]) -> None:
+    def take(
+        self, entry: Entry, executed: Iterable[tuple[str, int]], reached: Iterable[tuple[str, int]]
+    ) -> None:
         """Adds what an entry has run."""
         self.executed.update(executed)
         self.reached.update(reached)
@@ -290,9 +363,15 @@ class Ran:
             self.trained.update(executed)
 
     def through(self, path: Path, entry: Entry, backwards: Iterable[Written]) -> bool:
-        """Whether another entry ran through this one, and left none of its calls of `backward` out."""
+        """Whether another entry ran through this one, and left none of its calls of `backward`
+        out.
+        """
         known = self.trained if entry.contract else self.executed
-        if not entry.function or entry.function[-1] == SAMPLE or (str(path), entry.line) not in known:
+        if (
+            not entry.function
+            or entry.function[-1] == SAMPLE
+            or (str(path), entry.line) not in known
+        ):
             return False
         own = (written.line for written in backwards if written.function == entry.line)
         return bool(entry.contract) or all((str(path), line) in self.reached for line in own)

@@ -1,4 +1,5 @@
-"""Modules whose `forward` is worth entering with no trainer in view: those that hold what a rule could report.
+"""Modules whose `forward` is worth entering with no trainer in view: those that hold what a rule
+could report.
 
     class Block(nn.Module):
         def forward(self, x):
@@ -28,7 +29,9 @@ def speaks_of_modules(text: str) -> bool:
 
 
 def forwards(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
-    """The `forward` methods of the modules of a file that are worth entering, and those that a class inherits."""
+    """The `forward` methods of the modules of a file that are worth entering, and those that a
+    class inherits.
+    """
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     by_class: dict[str, dict[str, Definition]] = {}
     for each in definitions:
@@ -45,28 +48,39 @@ def forwards(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Pa
 
 
 def _inherited(
-    name: str, methods: Mapping[str, Definition], definitions: Sequence[Definition], tree: ast.Module
+    name: str,
+    methods: Mapping[str, Definition],
+    definitions: Sequence[Definition],
+    tree: ast.Module,
 ) -> Iterator[Part]:
-    """The `forward` that a class inherits, where one of its own methods leads to a hazard: that method leads to it.
+    """The `forward` that a class inherits, where one of its own methods leads to a hazard: that
+    method leads to it.
 
     That of a metric, which is updated and computed, measures.
     """
     if methods.keys() & _OF_METRICS:
         return
     others = (each for each in methods.values() if each.path[1] != _MAKER)
-    first = next((each for each in others if hazards.may_reach([each], definitions, hazards.ANY, tree)), None)
+    first = next(
+        (each for each in others if hazards.may_reach([each], definitions, hazards.ANY, tree)), None
+    )
     if first is not None:
         yield Part((name, _FORWARD), first.node.lineno)
 
 
 def _takes_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a method computes from what it is given; what is given nothing makes data, and trains nothing."""
+    """Whether a method computes from what it is given; what is given nothing makes data, and trains
+    nothing.
+    """
     given = function.args
     return len(given.posonlyargs) + len(given.args) > 1 or bool(given.vararg or given.kwonlyargs)
 
 
-def is_module(cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef], imported: Collection[str] = frozenset()) -> bool:
-    """Whether a class is derived from `nn.Module`, as far as its file says; a layer of a library is one, too.
+def is_module(
+    cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef], imported: Collection[str] = frozenset()
+) -> bool:
+    """Whether a class is derived from `nn.Module`, as far as its file says; a layer of a library is
+    one, too.
 
     A base that is imported can be one.
     """
@@ -80,7 +94,9 @@ def is_module(cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef], imported: 
                     seen.add(name)
                     pending.append(classes[name])
             elif (
-                name.endswith(_MODULES) or whole.startswith(("nn.", "torch.nn.")) or whole.partition(".")[0] in imported
+                name.endswith(_MODULES)
+                or whole.startswith(("nn.", "torch.nn."))
+                or whole.partition(".")[0] in imported
             ):
                 return True
     return False

@@ -1,4 +1,5 @@
-"""Plain functions of tensors that are worth entering: they choose around an operation that is not defined everywhere.
+"""Plain functions of tensors that are worth entering: they choose around an operation that is not
+defined everywhere.
 
     def ratio(a: Tensor, b: Tensor) -> Tensor:
         return torch.where(b > 0, a / b, torch.zeros_like(a))
@@ -15,7 +16,9 @@ from gradlint.library.effects import singular
 from gradlint.program.losses import Definition, Part
 from gradlint.source.blocks import walk
 
-_CHOICES = frozenset(["where", "masked_fill", "masked_fill_", "nan_to_num", "isnan", "isinf", "isfinite"])
+_CHOICES = frozenset(
+    ["where", "masked_fill", "masked_fill_", "nan_to_num", "isnan", "isinf", "isfinite"]
+)
 _OFF = frozenset(["no_grad", "inference_mode"])
 _TENSOR = "Tensor"
 
@@ -26,7 +29,9 @@ def speaks_of_choices(text: str) -> bool:
 
 
 def choosing(definitions: Sequence[Definition]) -> Iterator[Part]:
-    """The functions that say of a parameter that it is a tensor, and hold a choice and what it is made around."""
+    """The functions that say of a parameter that it is a tensor, and hold a choice and what it is
+    made around.
+    """
     for each in definitions:
         is_function = len(each.path) == 1 and isinstance(each.node, ast.FunctionDef)
         if is_function and _takes_tensor(each.node) and _chooses(each):
@@ -46,4 +51,6 @@ def _is_quotient(node: ast.AST) -> bool:
 
 def _takes_tensor(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     taken = (*function.args.posonlyargs, *function.args.args)
-    return any(each.annotation is not None and _TENSOR in ast.unparse(each.annotation) for each in taken)
+    return any(
+        each.annotation is not None and _TENSOR in ast.unparse(each.annotation) for each in taken
+    )

@@ -1,12 +1,13 @@
-"""What the code of a part may do that a rule could report, by its may-effects: whether the part is worth entering.
+"""What the code of a part may do that a rule could report, by its may-effects: whether the part is
+worth entering.
 
     y += x                      # May.WRITE
     x = x.round()               # May.CUT
     x = torch.sqrt(x)           # May.SPOIL
     self.heads = [nn.Linear(4, 4) for _ in range(n)]    # May.KEEP
 
-How code is written is read by `source/effects.py`, what an operation of torch does is looked up. A hazard decides what
-is run, never what is reported.
+How code is written is read by `source/effects.py`, what an operation of torch does is looked up. A
+hazard decides what is run, never what is reported.
 """
 
 from __future__ import annotations
@@ -24,12 +25,20 @@ from gradlint.tape import May
 
 ANY = May.WRITE | May.CUT | May.SPOIL | May.KEEP | May.LEAF
 _MODES = frozenset(["no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "autocast"])
-_COPIES = frozenset(["tensor", "new_tensor", "from_numpy", "frombuffer"])  # of numbers that may be a tensor's
-_CUTS = _MODES | _COPIES | {"requires_grad", "requires_grad_", "checkpoint", "checkpoint_sequential"}
-_FUNCTIONS = frozenset(["save_for_backward", "mark_dirty", "setup_context"])  # of an autograd.Function
+_COPIES = frozenset(
+    ["tensor", "new_tensor", "from_numpy", "frombuffer"]
+)  # of numbers that may be a tensor's
+_CUTS = (
+    _MODES | _COPIES | {"requires_grad", "requires_grad_", "checkpoint", "checkpoint_sequential"}
+)
+_FUNCTIONS = frozenset(
+    ["save_for_backward", "mark_dirty", "setup_context"]
+)  # of an autograd.Function
 _MEANS = frozenset(["mean", "nanmean"])
 _KEEPS = frozenset(["register_parameter", "add_module"])
-_LEAVES = frozenset(["Parameter", "parameters", "named_parameters", "requires_grad", "requires_grad_", "data"])
+_LEAVES = frozenset(
+    ["Parameter", "parameters", "named_parameters", "requires_grad", "requires_grad_", "data"]
+)
 _LIBRARIES = sys.stdlib_module_names | {"torch"}
 
 
@@ -55,22 +64,31 @@ def may(block: ast.AST, wanted: May, tree: ast.Module) -> bool:
     return False
 
 
-def may_reach(start: Sequence[Definition], definitions: Sequence[Definition], wanted: May, tree: ast.Module) -> bool:
-    """Whether some functions of a file may have one of these effects, or what they name there or import.
+def may_reach(
+    start: Sequence[Definition], definitions: Sequence[Definition], wanted: May, tree: ast.Module
+) -> bool:
+    """Whether some functions of a file may have one of these effects, or what they name there or
+    import.
 
     What another file of the project does is not known here, and so it may do anything.
     """
     project = imported(tree)
     reached = _reached(start, definitions)
-    return any(not project.isdisjoint(each.called) or may(each.node, wanted, tree) for each in reached)
+    return any(
+        not project.isdisjoint(each.called) or may(each.node, wanted, tree) for each in reached
+    )
 
 
-def _reached(start: Sequence[Definition], definitions: Sequence[Definition]) -> Iterator[Definition]:
+def _reached(
+    start: Sequence[Definition], definitions: Sequence[Definition]
+) -> Iterator[Definition]:
     pending, seen = list(start), {each.path for each in start}
     for each in pending:
         yield each
         for other in definitions:
-            if other.path not in seen and (other.path[-1] in each.called or other.path[0] in each.called):
+            if other.path not in seen and (
+                other.path[-1] in each.called or other.path[0] in each.called
+            ):
                 seen.add(other.path)
                 pending.append(other)
 
@@ -98,7 +116,9 @@ def _cuts(effect: Effect) -> bool:
 
 @memo.of_programs
 def _imports(tree: ast.Module) -> tuple[dict[str, str], frozenset[str]]:
-    """The names that a file imports from torch, each with what it is called there, and those of its project."""
+    """The names that a file imports from torch, each with what it is called there, and those of its
+    project.
+    """
     torch: dict[str, str] = {}
     project: set[str] = set()
     for node in tree.body:

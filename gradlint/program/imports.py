@@ -1,4 +1,6 @@
-"""What the imports of a file name, and which files they mean: by what is on disk, without parsing any of them."""
+"""What the imports of a file name, and which files they mean: by what is on disk, without parsing
+any of them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from pathlib import Path
 from gradlint import memo
 from gradlint.source.blocks import statements
 
-BESIDE = -1  # in place of the level of an import: a file that was looked at because it can import this one
+BESIDE = (
+    -1
+)  # in place of the level of an import: a file that was looked at because it can import this one
 LIBRARIES = frozenset(
     [
         "torch",
@@ -49,7 +53,9 @@ IsFile = Callable[[str], bool]
 
 
 def on_disk() -> IsFile:
-    """Whether there is a file at a path, asked once of each: imports ask for the same ones again and again."""
+    """Whether there is a file at a path, asked once of each: imports ask for the same ones again
+    and again.
+    """
     return functools.cache(os.path.isfile)
 
 
@@ -88,7 +94,9 @@ def resolve(importer: Path, module: str, level: int, is_file: IsFile) -> Path | 
 
 
 def called(path: Path) -> str:
-    """What an import of the file at `path` calls it last; what is called "" is imported without its name, too."""
+    """What an import of the file at `path` calls it last; what is called "" is imported without its
+    name, too.
+    """
     return "" if path.name == INIT else path.stem
 
 
@@ -125,9 +133,12 @@ def _resolved(importer: str, parts: list[str], level: int, is_file: IsFile) -> s
         for candidate in (base, os.path.join(base, "src")):
             if has_init(os.path.join(candidate, parts[0])):
                 return _below(candidate, parts, is_file)
-    # a script imports from the folders beside it, and their files import from where it lies; no `__init__.py` is needed
+    # a script imports from the folders beside it, and their files import from where it lies; no
+    # `__init__.py` is needed
     bases = [above, os.path.dirname(above)] if len(parts) > 1 else [above]
-    return next((found for base in bases if (found := _below(base, parts, is_file)) is not None), None)
+    return next(
+        (found for base in bases if (found := _below(base, parts, is_file)) is not None), None
+    )
 
 
 def _below(base: str, parts: list[str], is_file: IsFile) -> str | None:

@@ -30,7 +30,9 @@ class Definition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A function that is entered by itself: the names that lead to it, and the line that stands for it."""
+    """A function that is entered by itself: the names that lead to it, and the line that stands for
+    it.
+    """
 
     path: tuple[str, ...]
     line: int
@@ -42,10 +44,16 @@ def speaks_of_losses(text: str) -> bool:
 
 
 def losses(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
-    """The losses of a file: functions, and classes by the method that computes what they are called for."""
+    """The losses of a file: functions, and classes by the method that computes what they are called
+    for.
+    """
     by_class = methods(definitions)
     for each in definitions:
-        is_loss = len(each.path) == 1 and evidence.is_loss(each.path[0]) and _has_shape(each.node, is_plain=True)
+        is_loss = (
+            len(each.path) == 1
+            and evidence.is_loss(each.path[0])
+            and _has_shape(each.node, is_plain=True)
+        )
         if is_loss:
             yield Part(each.path, each.line)
     for name, own in by_class.items():
@@ -63,11 +71,16 @@ def methods(definitions: Sequence[Definition]) -> dict[str, dict[str, Definition
 
 
 def _computing(
-    name: str, own: Mapping[str, Definition], by_class: Mapping[str, Mapping[str, Definition]], tree: ast.Module
+    name: str,
+    own: Mapping[str, Definition],
+    by_class: Mapping[str, Mapping[str, Definition]],
+    tree: ast.Module,
 ) -> Iterator[Part]:
-    """What computes the loss of a class: its own method, or that of a base in the file, which calls its own.
+    """What computes the loss of a class: its own method, or that of a base in the file, which calls
+    its own.
 
-    A static `forward` is that of a `torch.autograd.Function`, whose `backward` says what gradient there is.
+    A static `forward` is that of a `torch.autograd.Function`, whose `backward` says what gradient
+    there is.
     """
     for method in _METHODS:
         if method in own:
@@ -80,17 +93,24 @@ def _computing(
         for method in _METHODS:
             inherited = by_class.get(base, {}).get(method)
             first = next((each for called, each in own.items() if called != "__init__"), None)
-            if inherited is not None and first is not None and _has_shape(inherited.node, is_plain=False):
+            if (
+                inherited is not None
+                and first is not None
+                and _has_shape(inherited.node, is_plain=False)
+            ):
                 yield Part((name, method), first.line)
                 return
 
 
 def _is_static(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in function.decorator_list)
+    return any(
+        isinstance(each, ast.Name) and each.id == "staticmethod" for each in function.decorator_list
+    )
 
 
 def comparisons(definitions: Sequence[Definition]) -> Iterator[Part]:
-    """The classes of a file whose `forward` makes one number of two things that it is given, and says of no metric.
+    """The classes of a file whose `forward` makes one number of two things that it is given, and
+    says of no metric.
 
         class Distance(nn.Module):
             def forward(self, points, scan):
@@ -104,7 +124,12 @@ def comparisons(definitions: Sequence[Definition]) -> Iterator[Part]:
             continue
         compares = len(_required(forward.node)) > 1 and _has_shape(forward.node, is_plain=False)
         reduces = any(_reduces(each.node) for each in own.values())
-        if compares and reduces and _gives_one(forward.node) and not _gives_ungraded(forward.node, own):
+        if (
+            compares
+            and reduces
+            and _gives_one(forward.node)
+            and not _gives_ungraded(forward.node, own)
+        ):
             yield Part(forward.path, forward.line)
 
 
@@ -115,19 +140,31 @@ def _required(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 
 
 def _returned(function: ast.AST) -> Iterator[ast.expr]:
-    return (node.value for node in walk(function) if isinstance(node, ast.Return) and node.value is not None)
+    return (
+        node.value
+        for node in walk(function)
+        if isinstance(node, ast.Return) and node.value is not None
+    )
 
 
 def _gives_one(function: ast.AST) -> bool:
     """Whether it returns one thing, and no tuple or dict."""
-    return not any(isinstance(value, ast.Tuple | ast.List | ast.Dict) for value in _returned(function))
+    return not any(
+        isinstance(value, ast.Tuple | ast.List | ast.Dict) for value in _returned(function)
+    )
 
 
 def _gives_ungraded(function: ast.AST, own: Mapping[str, Definition]) -> bool:
-    """Whether it returns what a method gives that runs with grad mode off: `return self.transcribe(waves)`."""
+    """Whether it returns what a method gives that runs with grad mode off:
+    `return self.transcribe(waves)`.
+    """
     called = [node.func for node in _returned(function) if isinstance(node, ast.Call)]
-    methods = [own[each.attr] for each in called if isinstance(each, ast.Attribute) and each.attr in own]
-    return any(is_ungraded(decorator) for method in methods for decorator in method.node.decorator_list)
+    methods = [
+        own[each.attr] for each in called if isinstance(each, ast.Attribute) and each.attr in own
+    ]
+    return any(
+        is_ungraded(decorator) for method in methods for decorator in method.node.decorator_list
+    )
 
 
 def _reduces(function: ast.AST) -> bool:
@@ -137,7 +174,11 @@ def _reduces(function: ast.AST) -> bool:
 
 def _is_reduction(node: ast.AST) -> bool:
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="mean" | "sum"), args=[_], keywords=[]):
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="torch"), attr="mean" | "sum"),
+            args=[_],
+            keywords=[],
+        ):
             return True
         case ast.Call(func=ast.Attribute(attr="mean" | "sum"), args=[], keywords=[]):
             return True
@@ -155,14 +196,20 @@ def _has_shape(function: ast.FunctionDef | ast.AsyncFunctionDef, *, is_plain: bo
     returned = [node for node in nodes if isinstance(node, ast.Return) and node.value is not None]
     if not returned or any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes):
         return False
-    covered = [node for node in nodes if isinstance(node, ast.With) and any(map(_enters_ungraded, node.items))]
+    covered = [
+        node
+        for node in nodes
+        if isinstance(node, ast.With) and any(map(_enters_ungraded, node.items))
+    ]
     return not any(inner in returned for block in covered for inner in walk(block))
 
 
 def _own(statement: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a statement, but for those of functions within."""
     yield statement
-    if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+    if not isinstance(
+        statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+    ):
         for inner in ast.iter_child_nodes(statement):
             yield from _own(inner)
 
@@ -172,24 +219,34 @@ def _enters_ungraded(item: ast.withitem) -> bool:
 
 
 def is_looked_up(function: ast.AST, name: str) -> bool:
-    """Whether something is no tensor but a dict of them, or an object, by what a function asks of it."""
+    """Whether something is no tensor but a dict of them, or an object, by what a function asks of
+    it.
+    """
     for node in walk(function):
         match node:
-            case ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str())) if owner == name:
+            case ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str())) if (
+                owner == name
+            ):
                 return True
-            case ast.Attribute(value=ast.Name(id=owner), attr="items" | "keys" | "values" | "get") if owner == name:
+            case ast.Attribute(
+                value=ast.Name(id=owner), attr="items" | "keys" | "values" | "get"
+            ) if owner == name:
                 return True
     return False
 
 
 def subtracted(function: ast.AST) -> frozenset[str]:
-    """The names that a function holds against one that a prediction is compared with: `forecast - target`."""
+    """The names that a function holds against one that a prediction is compared with:
+    `forecast - target`.
+    """
     found: set[str] = set()
     for node in walk(function):
         match node:
             case ast.BinOp(op=ast.Sub(), left=ast.Name(id=one), right=ast.Name(id=other)):
                 compared = evidence.is_compared_with(one), evidence.is_compared_with(other)
-                found |= {name for name, beside in ((one, compared[1]), (other, compared[0])) if beside}
+                found |= {
+                    name for name, beside in ((one, compared[1]), (other, compared[0])) if beside
+                }
     return frozenset(found)
 
 

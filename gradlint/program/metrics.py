@@ -1,4 +1,5 @@
-"""Metrics: classes that are derived from one of a library, whose `update` is called between forward and backward.
+"""Metrics: classes that are derived from one of a library, whose `update` is called between forward
+and backward.
 
     from torchmetrics import Metric
 
@@ -22,7 +23,9 @@ _METRIC, _UPDATE = "Metric", "update"
 
 
 def updates(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
-    """The `update` methods of the metrics of a file that write in place, as do the functions beside them."""
+    """The `update` methods of the metrics of a file that write in place, as do the functions beside
+    them.
+    """
     found = _metrics(tree)
     for each in definitions:
         if len(each.path) == 2 and each.path[1] == _UPDATE and each.path[0] in found:
@@ -32,9 +35,13 @@ def updates(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Par
 
 
 def _metrics(tree: ast.Module) -> frozenset[str]:
-    """The classes of a file that are derived from `Metric` of a library, directly or by one another."""
+    """The classes of a file that are derived from `Metric` of a library, directly or by one
+    another.
+    """
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-    known = {name.asname or name.name for node in imports for name in node.names if name.name == _METRIC}
+    known = {
+        name.asname or name.name for node in imports for name in node.names if name.name == _METRIC
+    }
     found: set[str] = set()
     for cls in (node for node in tree.body if isinstance(node, ast.ClassDef)):
         if any(_is_metric(base, known | found) for base in cls.bases):

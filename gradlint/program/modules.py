@@ -1,4 +1,6 @@
-"""The files of a program: what an import refers to, and module names, evaluated as far as they are needed."""
+"""The files of a program: what an import refers to, and module names, evaluated as far as they are
+needed.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,16 @@ if TYPE_CHECKING:
 _OF_ITSELF = frozenset(["__name__", "__file__"])  # bound in every module from the beginning
 _KEPT = (Function, Class, Lib, Package, Const, Builtin)
 MOST_FILES = 400  # files that are analysed and looked through for it
-MOST_FILLING = 64  # statements that are run for what they register in one container; it is left open to the others
+# statements that are run for what they register in one container; it is left open to the others
+MOST_FILLING = 64
 
 
 @dataclass(eq=False, slots=True)
 class Source:
     """One file: its statements, and by which of them each of its names is bound.
 
-    Of statements at the top of the file the last one comes first, as importers get what it binds; those inside of
-    others, which may not be run, follow in their order.
+    Of statements at the top of the file the last one comes first, as importers get what it binds;
+    those inside of others, which may not be run, follow in their order.
     """
 
     path: Path
@@ -80,7 +83,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """The files that can import another: those that say its name, by theirs, and that the others say nothing of it."""
+    """The files that can import another: those that say its name, by theirs, and that the others
+    say nothing of it.
+    """
 
     naming: dict[str, Path]
     others: frozenset[parts.Part]
@@ -95,7 +100,9 @@ _source = memo.of_texts(_lowered, lambda source: source.code.close())
 
 
 def _hangs_on_branches(statement: ir.Node, value: Abstract) -> bool:
-    """Whether another path finds another value, `DEVICE` or the default of a field, and no definition or none."""
+    """Whether another path finds another value, `DEVICE` or the default of a field, and no
+    definition or none.
+    """
     return isinstance(value, Const) or isinstance(statement, ir.Class | ir.ImportFrom)
 
 
@@ -108,11 +115,15 @@ def _is_filled(value: Abstract) -> bool:
 
 def _stands_in(cls: Class, frame: Frame) -> bool:
     """Whether it is a class of the file of `frame`, by its methods."""
-    return any(isinstance(member, Function) and member.scope is frame for member in cls.namespace.values())
+    return any(
+        isinstance(member, Function) and member.scope is frame for member in cls.namespace.values()
+    )
 
 
 def _cut(frames: Iterable[Frame], classes: Iterable[Class]) -> None:
-    """Takes apart the circles in which scopes, the classes in them, functions and methods hold each other."""
+    """Takes apart the circles in which scopes, the classes in them, functions and methods hold each
+    other.
+    """
     for cls in classes:
         cls.namespace.clear()
         cls.order.clear()
@@ -121,14 +132,18 @@ def _cut(frames: Iterable[Frame], classes: Iterable[Class]) -> None:
 
 
 def _leave_open(registry: Abstract) -> None:
-    """Takes an object's empty dicts for filled from files that are not in view: by an import whose name is computed."""
+    """Takes an object's empty dicts for filled from files that are not in view: by an import whose
+    name is computed.
+    """
     for held in registry.attrs.values() if isinstance(registry, Instance) else ():
         if isinstance(held, Mapping) and not held.items:
             held.open = True
 
 
 def _leave_unfinished(registry: Abstract) -> None:
-    """Has the containers of a registry that was filled in part hold more than what was put into them."""
+    """Has the containers of a registry that was filled in part hold more than what was put into
+    them.
+    """
     for held in registry.attrs.values() if isinstance(registry, Instance) else (registry,):
         if isinstance(held, Mapping | Sequence):
             held.open = True
@@ -151,7 +166,9 @@ def _is_star(statement: ir.Node) -> bool:
 
 
 def _asks_who_checks_types(statement: ir.Node) -> bool:
-    """Whether it is `if TYPE_CHECKING: …`: a package that is filled lazily names all of its modules' names there."""
+    """Whether it is `if TYPE_CHECKING: …`: a package that is filled lazily names all of its
+    modules' names there.
+    """
     match statement:
         case ir.If(test=ir.Name(id="TYPE_CHECKING") | ir.Attribute(name="TYPE_CHECKING")):
             return True
@@ -186,7 +203,9 @@ class Program:
         self.read = read
         self.is_file = on_disk()
         self.sources: dict[Path, Source | None] = {}
-        self.in_view: list[Source] = []  # those that could be parsed, in the order in which they were read
+        self.in_view: list[
+            Source
+        ] = []  # those that could be parsed, in the order in which they were read
         self.meanings: dict[str, list[Source]] = {}  # the files that bind a name; see `summaries`
         self.indexed = 0  # how many of the files in view these names are of
         self.above: dict[Path, Path] = {}  # files that imports connect; see `summaries`
@@ -194,30 +213,46 @@ class Program:
         self.frames: dict[Path, Frame] = {}
         self.decided: set[tuple[Frame, str]] = set()  # names whose values hang on how branches go
         self.importing = 0  # import statements that are being run
-        self.pending: set[int] = set()  # statements that are being run to bind names or fill containers
-        self.unfilled: list[tuple[Frame, str]] = []  # containers that wait for what is registered in them
+        self.pending: set[int] = (
+            set()
+        )  # statements that are being run to bind names or fill containers
+        self.unfilled: list[
+            tuple[Frame, str]
+        ] = []  # containers that wait for what is registered in them
         self.analysed: tuple[Path, ...] = ()  # the files whose entries are run together
-        self.edges: dict[Path, dict[tuple[str, int], Path | None]] = {}  # what each file's imports were found to be
+        self.edges: dict[
+            Path, dict[tuple[str, int], Path | None]
+        ] = {}  # what each file's imports were found to be
         self.starred: dict[str, tuple[Frame, ...]] = {}
         self.registering: dict[tuple[Path, str], list[tuple[Frame, ir.Node]]] = {}
         self.candidates: dict[Path, _Candidates] = {}  # the files that can import one
         self.importers: dict[tuple[Path, Path], bool] = {}  # whether the first imports the second
         self.looked_through: dict[Path, str] = {}
         self.asked: set[parts.Part] = set()  # what is being worked out rests on these
-        self.resting: dict[parts.Part, set[parts.Part]] = {}  # what the values of names, once bound, rest on
+        self.resting: dict[
+            parts.Part, set[parts.Part]
+        ] = {}  # what the values of names, once bound, rest on
         self.scripts: list[Frame] = []  # the scopes of scripts, one for each path
-        self.scopes: set[Frame] = set()  # of calls that have defined functions, by which these are held in turn
+        self.scopes: set[Frame] = (
+            set()
+        )  # of calls that have defined functions, by which these are held in turn
         self.classes: list[Class] = []  # all that were made
 
     def leave(self) -> None:
         """Lets go of what scripts have bound, once nobody looks at their paths any more."""
         for frame in self.scripts:
-            own = [each for each in frame.locals.values() if isinstance(each, Class) and _stands_in(each, frame)]
+            own = [
+                each
+                for each in frame.locals.values()
+                if isinstance(each, Class) and _stands_in(each, frame)
+            ]
             _cut([frame], own)
         self.scripts.clear()
 
     def close(self) -> None:
-        """Lets go of all files: their trees are freed at once, and not by a search for circles of references."""
+        """Lets go of all files: their trees are freed at once, and not by a search for circles of
+        references.
+        """
         self.leave()
         _cut([*self.frames.values(), *self.scopes], self.classes)
         for frame in self.frames.values():
@@ -260,9 +295,15 @@ class Program:
         return [source, *self._importers(source, frozenset([name]))]
 
     def arities(self, frame: Frame, name: str) -> frozenset[int]:
-        """The lengths of the tuples that methods of this name in the file of `frame` write down to return."""
+        """The lengths of the tuples that methods of this name in the file of `frame` write down to
+        return.
+        """
         self.ask(frame, parts.returns(name))
-        return lower.arities(frame.source.tree).get(name, frozenset()) if frame.source is not None else frozenset()
+        return (
+            lower.arities(frame.source.tree).get(name, frozenset())
+            if frame.source is not None
+            else frozenset()
+        )
 
     @contextlib.contextmanager
     def _working_out(self, frame: Frame, name: str) -> Iterator[None]:
@@ -292,7 +333,9 @@ class Program:
             if source is None:
                 return None
             self.frames[path] = Frame(
-                source.code, {"__name__": Const(source.name), "__file__": Const(str(path))}, source=source
+                source.code,
+                {"__name__": Const(source.name), "__file__": Const(str(path))},
+                source=source,
             )
         return self.frames[path]
 
@@ -300,7 +343,9 @@ class Program:
         """Forgets what the last path bound that another path could find different."""
         self.unfilled.clear()
         for frame in self.frames.values():
-            for name in [name for name, value in frame.locals.items() if not isinstance(value, _KEPT)]:
+            for name in [
+                name for name, value in frame.locals.items() if not isinstance(value, _KEPT)
+            ]:
                 del frame.locals[name]
         for frame, name in self.decided:
             frame.locals.pop(name, None)
@@ -311,18 +356,29 @@ class Program:
         return {path: frozenset(frame.locals) for path, frame in self.frames.items()}
 
     def forget(self, known: dict[Path, frozenset[str]]) -> None:
-        """Unbinds all but these names: what is told where the others are defined was told to no one."""
+        """Unbinds all but these names: what is told where the others are defined was told to no
+        one.
+        """
         for path, frame in self.frames.items():
             for name in frame.locals.keys() - known.get(path, _OF_ITSELF):
                 del frame.locals[name]
 
     def bind(self, m: Machine, frame: Frame, name: str) -> Abstract | None:
-        """The value of a module's name, executing the statements that bind it; None where nothing does."""
+        """The value of a module's name, executing the statements that bind it; None where nothing
+        does.
+        """
         found = self._bind_own(m, frame, name)
         if found is None and not name.startswith("_"):
             self.ask(frame, parts.STARS)
             owners = self._starred(frame)
-            found = next((value for scope in owners if (value := self._bind_own(m, scope, name)) is not None), None)
+            found = next(
+                (
+                    value
+                    for scope in owners
+                    if (value := self._bind_own(m, scope, name)) is not None
+                ),
+                None,
+            )
         return found
 
     def _bind_own(self, m: Machine, frame: Frame, name: str) -> Abstract | None:
@@ -342,32 +398,41 @@ class Program:
                 continue
             self.pending.add(id(statement))
             for other in _names(statement):
-                self.resting.setdefault((frame.code.path, other), set()).add((frame.code.path, name))
+                self.resting.setdefault((frame.code.path, other), set()).add(
+                    (frame.code.path, name)
+                )
             asked, steps = m.oracle.asked, m.steps
             imports = isinstance(statement, ir.Import | ir.ImportFrom)
             self.importing += imports
             try:
                 with calm.module_code(m):
                     m.execute([statement], frame)
-            except Raised:  # a module in view can be imported, whatever hangs on what is not known there
+            except (
+                Raised
+            ):  # a module in view can be imported, whatever hangs on what is not known there
                 frame.locals.pop(name, None)
             finally:
                 self.importing -= imports
                 self.pending.discard(id(statement))
                 if m.session.contract and frame.code is not m.session.entered:
-                    m.steps = steps  # a part has steps of its own, whatever is imported for the first time
+                    # a part has steps of its own, whatever is imported for the first time
+                    m.steps = steps
             if name in frame.locals:
                 if m.oracle.asked > asked and _hangs_on_branches(statement, frame.locals[name]):
                     self.decided.add((frame, name))
                 if _is_filled(frame.locals[name]):
                     self.unfilled.append((frame, name))
-                while self.unfilled and not self.importing:  # what is being imported cannot be used yet
+                while (
+                    self.unfilled and not self.importing
+                ):  # what is being imported cannot be used yet
                     self._fill(m, *self.unfilled.pop(0))
                 return frame.locals[name]
         return None
 
     def _starred(self, frame: Frame) -> tuple[Frame, ...]:
-        """The modules whose names `from … import *` brings into one, directly or through another, in their order."""
+        """The modules whose names `from … import *` brings into one, directly or through another,
+        in their order.
+        """
         if frame.source is None:  # a script that is run itself
             return ()
         for known in self.starred.get(frame.code.path, ()):
@@ -387,7 +452,9 @@ class Program:
         return self.starred[frame.code.path]
 
     def _fill(self, m: Machine, frame: Frame, name: str) -> None:
-        """Runs what registers something in the container `name` of a module, there and in the files that import it."""
+        """Runs what registers something in the container `name` of a module, there and in the files
+        that import it.
+        """
         assert frame.source is not None
         with self._working_out(frame, name), m.oracle.registering():
             filling = self._registering(frame, frame.source, name)
@@ -412,18 +479,26 @@ class Program:
         if key not in self.registering:
             self.ask(frame, parts.fills(name))
             names = registries.reaching(source.tree, name)
-            found = [(frame, statement) for statement in source.at(registries.filling(source.tree, names))]
+            found = [
+                (frame, statement)
+                for statement in source.at(registries.filling(source.tree, names))
+            ]
             held = frame.locals[name]
             is_open = isinstance(held, Instance | Class) or not getattr(held, "items", True)
             for beside in self._importers(source, names) if is_open else ():
                 scope = self.frame(beside.path) if len(found) <= MOST_FILLING else None
                 if scope is not None:
-                    found += [(scope, statement) for statement in beside.at(registries.filling(beside.tree, names))]
+                    found += [
+                        (scope, statement)
+                        for statement in beside.at(registries.filling(beside.tree, names))
+                    ]
             self.registering[key] = found
         return self.registering[key]
 
     def _importers(self, source: Source, names: frozenset[str]) -> Iterator[Source]:
-        """The other files that import `source` and speak of `names`: those beside it, and those that are analysed."""
+        """The other files that import `source` and speak of `names`: those beside it, and those
+        that are analysed.
+        """
         mentions = parts.mentions(names)
         candidates = self._candidates(source.path)
         self.asked |= candidates.others
@@ -439,11 +514,15 @@ class Program:
         """The files that can import the one at `path`."""
         if path not in self.candidates:
             found = {str(each): each for each in [*neighbours(path), *self.analysed[:MOST_FILES]]}
-            self.edges.setdefault(path, {}).update({(file, BESIDE): each for file, each in found.items()})
+            self.edges.setdefault(path, {}).update(
+                {(file, BESIDE): each for file, each in found.items()}
+            )
             found.pop(str(path), None)
             name = called(path)
             naming = {file: each for file, each in found.items() if self._mentions(each, (name,))}
-            others = frozenset((file, parts.mentions([name])) for file in found.keys() - naming.keys())
+            others = frozenset(
+                (file, parts.mentions([name])) for file in found.keys() - naming.keys()
+            )
             self.candidates[path] = _Candidates(naming, others)
         return self.candidates[path]
 
@@ -451,7 +530,9 @@ class Program:
         key = (source.path, path)
         if key not in self.importers:
             named = (origin for origin in imports(source.tree) if can_mean(path, origin[0]))
-            self.importers[key] = any(self.resolve(source.path, *origin) == path for origin in named)
+            self.importers[key] = any(
+                self.resolve(source.path, *origin) == path for origin in named
+            )
         return self.importers[key]
 
     def _mentions(self, path: Path, names: Iterable[str]) -> bool:
@@ -503,14 +584,20 @@ class Program:
                 return found
         below = self.resolve(importer, f"{module}.{name}" if module else name, level)
         inner = self.frame(below) if below is not None else None
-        return m.session.missing(scope, name) if inner is None else self._imported_file(m, frame, name, inner)
+        return (
+            m.session.missing(scope, name)
+            if inner is None
+            else self._imported_file(m, frame, name, inner)
+        )
 
     def _imported_file(self, m: Machine, frame: Frame, name: str, scope: Frame) -> Package:
         self._run_settings(m, frame, scope)
         return Package(name, scope)
 
     def set_modes(self, m: Machine, frame: Frame, module: str, level: int) -> None:
-        """Runs what an import at the top of a script sets for all of torch: `torch.set_grad_enabled(False)`."""
+        """Runs what an import at the top of a script sets for all of torch:
+        `torch.set_grad_enabled(False)`.
+        """
         path = self.resolve(Path(frame.code.path), module, level) if frame.is_script else None
         scope = self.frame(path) if path is not None else None
         if scope is not None:
@@ -518,7 +605,11 @@ class Program:
 
     def _run_settings(self, m: Machine, importer: Frame, scope: Frame) -> None:
         self.ask(scope, parts.SETTINGS)
-        if importer.is_script and scope.source is not None and (found := settings(scope.source.tree)):
+        if (
+            importer.is_script
+            and scope.source is not None
+            and (found := settings(scope.source.tree))
+        ):
             m.execute(scope.source.at(found), scope)
 
     def submodule(self, package: Package, name: str) -> Abstract | None:
@@ -529,7 +620,9 @@ class Program:
         return Package(f"{package.name}.{name}", scope) if scope is not None else None
 
     def star(self, m: Machine, frame: Frame, module: str, level: int) -> None:
-        """`from module import *` in a script, with what the module has from others in the same way."""
+        """`from module import *` in a script, with what the module has from others in the same
+        way.
+        """
         if frame.source is not None:
             return
         path = self.resolve(Path(frame.code.path), module, level)

@@ -1,6 +1,8 @@
-"""What a result can rest on: parts of files, each with what stands for its text. An edit of others costs nothing.
+"""What a result can rest on: parts of files, each with what stands for its text. An edit of others
+costs nothing.
 
-A part is named by a word: a name of the module, for the statements that bind it, or one of the kinds below.
+A part is named by a word: a name of the module, for the statements that bind it, or one of the
+kinds below.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def mentions(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What stands for the text of a part, and where it is: the first and last line of each of its statements."""
+    """What stands for the text of a part, and where it is: the first and last line of each of its
+    statements.
+    """
 
     digest: str
     lines: tuple[tuple[int, int], ...] = ()
@@ -52,10 +56,14 @@ MISSING = Text("missing")  # of a file that cannot be parsed
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A file that was edited: the parts whose text is what it was, and by how many lines each of them has moved."""
+    """A file that was edited: the parts whose text is what it was, and by how many lines each of
+    them has moved.
+    """
 
     same: Mapping[str, Text]
-    moved: tuple[tuple[int, int, int], ...]  # first and last line before, and how far down they went
+    moved: tuple[
+        tuple[int, int, int], ...
+    ]  # first and last line before, and how far down they went
 
     def line(self, line: int) -> int | None:
         """Where a line is now; None where nothing says so."""

@@ -1,14 +1,16 @@
-"""May-effects of code, closed over what it calls: what it can do to gradients, optimizers and losses.
+"""May-effects of code, closed over what it calls: what it can do to gradients, optimizers and
+losses.
 
     else:
-        advance(optimizer)      # advance() calls optimizer.step(): May.STEP
-        run(advance)            # so does what is given this function
-        go()                    # and what is bound to it: go = functools.partial(advance, optimizer)
+        advance(optimizer)      # advance() calls optimizer.step(): May.STEP run(advance)
+        # so does what is given this function go()                    # and what is bound to it: go
+        = functools.partial(advance, optimizer)
 
-What a block does by itself is read by `source/effects.py`. A summary over-approximates. A call can mean every
-function of its name in the files that the program has read; what is out of view can do anything to what it is
-given. So a summary can silence a claim that something happens on no path, and never supports a finding. Files that no
-import connects with the entry do not count: what is said of a program does not hang on what is checked beside it.
+What a block does by itself is read by `source/effects.py`. A summary over-approximates. A call can
+mean every function of its name in the files that the program has read; what is out of view can do
+anything to what it is given. So a summary can silence a claim that something happens on no path,
+and never supports a finding. Files that no import connects with the entry do not count: what is
+said of a program does not hang on what is checked beside it.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class _Sides:
     gives: bool = False  # each is a value: `a if test else b`
 
     def of(self, holds: bool) -> tuple[ast.AST, ...]:
-        """The code that only this answer leads to; what follows, too, where the other answer leaves the block."""
+        """The code that only this answer leads to; what follows, too, where the other answer leaves
+        the block.
+        """
         own, other = (self.then, self.otherwise) if holds else (self.otherwise, self.then)
         leaves = any(isinstance(each, _EXITS) for each in other)
         return (*own, self.around) if leaves else own
@@ -81,16 +85,22 @@ def may(program: Program, block: Iterable[ast.AST], wanted: May) -> bool:
         elif each not in seen:
             seen.add(each)
             name, by = each
-            if by is _By.GIVEN and effects.EVENTS.get(name, May(0)) & wanted and not _is_field(program, name):
+            if (
+                by is _By.GIVEN
+                and effects.EVENTS.get(name, May(0)) & wanted
+                and not _is_field(program, name)
+            ):
                 return True  # run(optimizer.step)
             pending += _meant(program, name, by)
     return False
 
 
 def is_written(program: Program, function: ast.AST, file: str, wanted: May) -> bool:
-    """Whether an event with one of these effects stands in a function, or in what it calls in its own file.
+    """Whether an event with one of these effects stands in a function, or in what it calls in its
+    own file.
 
-    Other than `may`, it takes what is not in view to have no effect: what it says decides where steps go, no finding.
+    Other than `may`, it takes what is not in view to have no effect: what it says decides where
+    steps go, no finding.
     """
     source = program.source(Path(file))
     known = _index(source.tree).functions if source is not None else {}
@@ -113,20 +123,28 @@ def _leads(found: Summary) -> Iterator[_Lead]:
 
 def _of_calls(program: Program, found: Summary) -> May:
     """What calls do besides running the functions that their names can mean."""
-    return functools.reduce(operator.or_, (_of_call(program, call) for call in found.does.calls), May(0))
+    return functools.reduce(
+        operator.or_, (_of_call(program, call) for call in found.does.calls), May(0)
+    )
 
 
 def _of_call(program: Program, call: Call) -> May:
     if _is_of_library(call.name):
         return May.BIND if call.is_method and call.is_statement else May(0)
     is_event = call.is_method and (call.name in effects.EVENTS or call.name == "grad")
-    if is_event or not call.is_given or any(index.functions.get(call.name) for index in _defining(program, call.name)):
+    if (
+        is_event
+        or not call.is_given
+        or any(index.functions.get(call.name) for index in _defining(program, call.name))
+    ):
         return May(0)
     return May.ANYTHING
 
 
 def _meant(program: Program, name: str, by: _By) -> Iterator[Summary | _Lead]:
-    """What can run by a name: functions, methods of a class, properties, and what is bound to it elsewhere."""
+    """What can run by a name: functions, methods of a class, properties, and what is bound to it
+    elsewhere.
+    """
     for index in _defining(program, name):
         if by is _By.READ:
             yield from effects.of(index.properties.get(name, ()))
@@ -143,7 +161,10 @@ def _of_value(value: ast.expr, by: _By) -> Iterator[Summary | _Lead]:
         return
     own, *inner = effects.of([value])
     made = [value.func] if isinstance(value, ast.Call) and by is _By.CALL else []
-    yield from ((name, _By.GIVEN) for name in own.does.given | {effects.last(each) for each in (value, *made)})
+    yield from (
+        (name, _By.GIVEN)
+        for name in own.does.given | {effects.last(each) for each in (value, *made)}
+    )
     yield from inner
 
 
@@ -169,10 +190,14 @@ def _leaves(block: Iterable[ast.AST]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """What the names of a file can mean where they are called: by name, the last one of an attribute."""
+    """What the names of a file can mean where they are called: by name, the last one of an
+    attribute.
+    """
 
     functions: dict[str, list[ast.AST]]  # those of a class by its name
-    properties: dict[str, list[ast.AST]]  # whatever is decorated: what runs where it is read is among them
+    properties: dict[
+        str, list[ast.AST]
+    ]  # whatever is decorated: what runs where it is read is among them
     bound: dict[str, list[ast.expr]]
     fields: set[str]  # attributes that are bound
 
@@ -182,8 +207,9 @@ class _Index:
 
 
 def _defining(program: Program, name: str) -> Iterator[_Index]:
-    """The files that have a function of this name, or bind something to it, of those that imports connect with the
-    entry: what stands beside them in a folder of programs is never run by it."""
+    """The files that have a function of this name, or bind something to it, of those that imports
+    connect with the entry: what stands beside them in a folder of programs is never run by it.
+    """
     for source in tuple(_meanings(program).get(name, ())):
         if _is_connected(program, source):
             program.asked.add((source.code.path, parts.WHOLE))
@@ -269,7 +295,9 @@ def _sides(tree: ast.Module) -> dict[_Place, _Sides]:
 
 
 def _branches(node: ast.AST, around: ast.AST) -> Iterator[tuple[_Place, _Sides]]:
-    """Every branch below a node, by the place of its test; a branch comes before those in its test."""
+    """Every branch below a node, by the place of its test; a branch comes before those in its
+    test.
+    """
     pending: list[tuple[ast.AST, ast.AST]] = [(node, around)]
     while pending:
         node, around = pending.pop()
@@ -279,7 +307,9 @@ def _branches(node: ast.AST, around: ast.AST) -> Iterator[tuple[_Place, _Sides]]
             case ast.If():
                 yield from _tested(node.test, _Sides(tuple(node.body), tuple(node.orelse), inner))
             case ast.IfExp():
-                yield from _tested(node.test, _Sides((node.body,), (node.orelse,), inner, gives=True))
+                yield from _tested(
+                    node.test, _Sides((node.body,), (node.orelse,), inner, gives=True)
+                )
             case ast.comprehension():
                 for test in node.ifs:
                     yield _place(test), _Sides((inner,), (), inner)
@@ -309,4 +339,6 @@ def _is_of_library(name: str) -> bool:
 @functools.cache
 def _library() -> frozenset[str]:
     """The names of the functions and methods of libraries whose behaviour is modelled."""
-    return frozenset([name for _, name in METHODS] + [name.rpartition(".")[2] for name in FUNCTIONS])
+    return frozenset(
+        [name for _, name in METHODS] + [name.rpartition(".")[2] for name in FUNCTIONS]
+    )

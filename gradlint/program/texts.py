@@ -55,7 +55,9 @@ def _text(source: Source, found: Iterable[ast.stmt | ir.Node], more: Iterable[st
 
 def _lines(source: Source, statement: ast.stmt | ir.Node) -> tuple[int, int]:
     """The first line of a statement, decorators and all, and its last."""
-    found = statement if isinstance(statement, ast.stmt) else _places(source.tree).get(statement.at[:2])
+    found = (
+        statement if isinstance(statement, ast.stmt) else _places(source.tree).get(statement.at[:2])
+    )
     if found is None:
         assert not isinstance(statement, ast.stmt)
         return statement.at[0], statement.at[2]
@@ -66,7 +68,11 @@ def _lines(source: Source, statement: ast.stmt | ir.Node) -> tuple[int, int]:
 @memo.of_programs
 def _places(tree: ast.Module) -> dict[tuple[int, int], ast.stmt]:
     """The statements of a file by where they begin."""
-    return {(each.lineno, each.col_offset): each for each in statements(tree) if isinstance(each, ast.stmt)}
+    return {
+        (each.lineno, each.col_offset): each
+        for each in statements(tree)
+        if isinstance(each, ast.stmt)
+    }
 
 
 def _digest(texts: Iterable[str]) -> str:
@@ -84,4 +90,6 @@ def edited(before: Mapping[str, Text], source: Source | None) -> Edited:
     }
     ordered = sorted(moved)
     starts = [first + by for first, _, by in ordered]
-    return Edited(same, tuple(ordered)) if starts == sorted(starts) else Edited({}, ())  # what is compared by lines
+    return (
+        Edited(same, tuple(ordered)) if starts == sorted(starts) else Edited({}, ())
+    )  # what is compared by lines

@@ -25,16 +25,22 @@ def _its_edits(fix: Fix) -> tuple[Edit, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a report tells: the findings, how many files were checked, the lines to quote, the project's root."""
+    """What a report tells: the findings, how many files were checked, the lines to quote, the
+    project's root.
+    """
 
     findings: tuple[Finding, ...]
     files: int
     lines: Callable[[Span], Sequence[str]]
     root: pathlib.Path = field(default_factory=pathlib.Path.cwd)
     color: bool = False
-    raw: Callable[[Span], Span] = _as_it_is  # where a place is in the bytes of its file, for what knows no cells
+    raw: Callable[[Span], Span] = (
+        _as_it_is  # where a place is in the bytes of its file, for what knows no cells
+    )
     raw_edits: Callable[[Fix], tuple[Edit, ...]] = _its_edits  # the edits of a fix there
-    unreached: tuple[Span, ...] = ()  # the calls of `backward` to which no path came: nothing is known of them
+    unreached: tuple[
+        Span, ...
+    ] = ()  # the calls of `backward` to which no path came: nothing is known of them
     coverage: Coverage = Coverage()
     quiet: bool = False  # nothing but the findings
 
@@ -42,7 +48,13 @@ class Outcome:
 @functools.cache
 def formats() -> tuple[str, ...]:
     """The formats that there are, by name."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")))
+    return tuple(
+        sorted(
+            module.name
+            for module in pkgutil.iter_modules(__path__)
+            if not module.name.startswith("_")
+        )
+    )
 
 
 def render(name: str, outcome: Outcome) -> str:
@@ -52,7 +64,9 @@ def render(name: str, outcome: Outcome) -> str:
 
 
 def shows_fixes(name: str) -> bool:
-    """Whether the format `name` tells how to mend what it reports: a format without `SHOWS_FIXES` does not."""
+    """Whether the format `name` tells how to mend what it reports: a format without `SHOWS_FIXES`
+    does not.
+    """
     return getattr(_format(name), "SHOWS_FIXES", False)
 
 

@@ -15,9 +15,18 @@ _WIDTH = 160  # of what is quoted of a line
 
 
 def frame(
-    lines: Sequence[str], at: Span, *, margin: int, context: int, mark: str, paint: Paint, color: str
+    lines: Sequence[str],
+    at: Span,
+    *,
+    margin: int,
+    context: int,
+    mark: str,
+    paint: Paint,
+    color: str,
 ) -> Iterator[str]:
-    """The lines around `at` behind their numbers, with `mark` under the stretch; nothing if the text is not at hand."""
+    """The lines around `at` behind their numbers, with `mark` under the stretch; nothing if the
+    text is not at hand.
+    """
     if not 1 <= at.line <= len(lines):
         return
     yield _row("", "", margin, paint)
@@ -38,7 +47,9 @@ def _first(lines: Sequence[str], line: int, context: int) -> int:
     return first
 
 
-def _underlined(line: str, number: int, at: Span, margin: int, mark: str, paint: Paint, color: str) -> Iterator[str]:
+def _underlined(
+    line: str, number: int, at: Span, margin: int, mark: str, paint: Paint, color: str
+) -> Iterator[str]:
     indent = len(line) - len(line.lstrip())
     start = at.column - 1 if number == at.line else indent
     end = at.end_column - 1 if number == at.end_line else len(line)
@@ -46,7 +57,9 @@ def _underlined(line: str, number: int, at: Span, margin: int, mark: str, paint:
     left = max(0, _width(before) + min(_width(under), 40) - _WIDTH)
     yield _row(str(number), _crop(_plain(line), left), margin, paint)
     marks = mark * max(1, min(_width(under), _WIDTH - _width(before) + left))
-    yield _row("", " " * (_width(before) - left + (3 if left else 0)) + paint(marks, color), margin, paint)
+    yield _row(
+        "", " " * (_width(before) - left + (3 if left else 0)) + paint(marks, color), margin, paint
+    )
 
 
 def _row(number: str, text: str, margin: int, paint: Paint) -> str:
@@ -64,4 +77,7 @@ def _crop(text: str, left: int) -> str:
 
 def _width(text: str) -> int:
     """How many columns of a terminal `text` takes."""
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+    return sum(
+        0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
+        for c in text
+    )

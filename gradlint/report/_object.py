@@ -30,7 +30,9 @@ def as_object(finding: Finding) -> dict[str, Any]:
 
 
 def rules_as_json(told: Rule | Sequence[Rule]) -> str:
-    """What `gradlint rule --output-format json` says: an object for one rule, a list of such for several."""
+    """What `gradlint rule --output-format json` says: an object for one rule, a list of such for
+    several.
+    """
     import json
 
     found = _rule(told) if isinstance(told, Rule) else [_rule(each) for each in told]
@@ -55,14 +57,19 @@ def not_reached(outcome: Outcome) -> Iterator[Finding]:
     rule = rules()[UNREACHED]
     message = "this training step was not reached: nothing is known of it"
     for at in outcome.unreached:
-        yield rule.finding(Report(at, message, "`gradlint check --gaps` says where the analysis gave up."))
+        yield rule.finding(
+            Report(at, message, "`gradlint check --gaps` says where the analysis gave up.")
+        )
 
 
 def finding_of(found: Mapping[str, Any]) -> Finding:
-    """The finding that an object tells of, but for its fix, with its path from the working folder."""
+    """The finding that an object tells of, but for its fix, with its path from the working
+    folder.
+    """
     related = tuple(Related(_span_of(each), each["message"]) for each in found["related"])
     return Finding(
-        found["code"], found["name"], Severity.parse(found["severity"]), found["message"], _span_of(found),
+        found["code"], found["name"], Severity.parse(found["severity"]), found["message"],
+        _span_of(found),
         found["help"], related, step=found.get("step"),
     )  # fmt: skip
 

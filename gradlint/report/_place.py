@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _MOST_MISSED = 3
 
 # What moves the cursor, ends a line or turns the direction of text, and what XML cannot hold.
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 def shown_path(path: str) -> str:
@@ -31,7 +33,9 @@ def shown_path(path: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` with control characters shown, so that no program can write to the terminal through its report."""
+    """`text` with control characters shown, so that no program can write to the terminal through
+    its report.
+    """
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
@@ -57,12 +61,21 @@ def ending(outcome: Outcome) -> Sequence[str]:
 
 
 def summary(outcome: Outcome) -> str:
-    """One line: how much was found, in how many files, what of them was run and which training steps were not."""
+    """One line: how much was found, in how many files, what of them was run and which training
+    steps were not.
+    """
     by_severity = collections.Counter(finding.severity for finding in outcome.findings)
-    files, missed = f"{count(outcome.files, 'file')}{_run(outcome.coverage)}", _missed(outcome.unreached)
+    files, missed = (
+        f"{count(outcome.files, 'file')}{_run(outcome.coverage)}",
+        _missed(outcome.unreached),
+    )
     if not by_severity:
         return f"Nothing found in {files}{missed}."
-    kinds = [count(by_severity[kind], kind.label) for kind in sorted(Severity, reverse=True) if by_severity[kind]]
+    kinds = [
+        count(by_severity[kind], kind.label)
+        for kind in sorted(Severity, reverse=True)
+        if by_severity[kind]
+    ]
     text = " and ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
     return f"Found {text} in {files}{missed}."
 
@@ -75,9 +88,14 @@ def _run(coverage: Coverage) -> str:
 
 
 def _missed(unreached: Sequence[Span]) -> str:
-    """`; 1 training step was not reached (train.py:210)`: the calls of `backward` to which no path came."""
+    """`; 1 training step was not reached (train.py:210)`: the calls of `backward` to which no path
+    came.
+    """
     if not unreached:
         return ""
     were = "was" if len(unreached) == 1 else "were"
     places = [f"{printable(shown_path(at.path))}:{at.place.rpartition(':')[0]}" for at in unreached]
-    return f"; {count(len(unreached), 'training step')} {were} not reached ({listed(places, _MOST_MISSED)})"
+    return (
+        f"; {count(len(unreached), 'training step')} {were} not reached "
+        f"({listed(places, _MOST_MISSED)})"
+    )

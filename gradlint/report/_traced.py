@@ -16,8 +16,18 @@ def traced_report(
     options: Sequence[str], words: Sequence[str], report: pathlib.Path, *,
     start: Sequence[str] = ("-m", "gradlint"), **process: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """What `gradlint trace` tells of the program `words`, through the file `report`; Python starts it by `start`."""
-    command = [sys.executable, *start, "trace", "--output-format=json", f"--output-file={report}", *options, *words]
+    """What `gradlint trace` tells of the program `words`, through the file `report`; Python starts
+    it by `start`.
+    """
+    command = [
+        sys.executable,
+        *start,
+        "trace",
+        "--output-format=json",
+        f"--output-file={report}",
+        *options,
+        *words,
+    ]
     ran = subprocess.run(command, check=False, **process)
     if not report.is_file() or not report.stat().st_size:
         raise UserError(f"{words[0]}: the run left no report (exit code {ran.returncode})")

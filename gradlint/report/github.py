@@ -26,7 +26,9 @@ def _command(finding: Finding, outcome: Outcome) -> str:
     if at.line == at.end_line:  # columns of a stretch over several lines are refused
         properties |= {"col": at.column, "endColumn": at.end_column}
     listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    message = in_cell(finding.at) + finding.message + (f"\nhelp: {finding.help}" if finding.help else "")
+    message = (
+        in_cell(finding.at) + finding.message + (f"\nhelp: {finding.help}" if finding.help else "")
+    )
     return f"::{_COMMANDS[finding.severity]} {listed}::{_text(message)}"
 
 

@@ -16,7 +16,12 @@ _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.N
 def render(outcome: Outcome) -> str:
     """A JSON list with one object a finding."""
     names = fingerprints(outcome.findings, outcome.lines, outcome.root)
-    return json.dumps([_object(finding, names[finding], outcome) for finding in outcome.findings], indent=2) + "\n"
+    return (
+        json.dumps(
+            [_object(finding, names[finding], outcome) for finding in outcome.findings], indent=2
+        )
+        + "\n"
+    )
 
 
 def _object(finding: Finding, fingerprint: str, outcome: Outcome) -> dict[str, Any]:

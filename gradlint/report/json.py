@@ -11,5 +11,12 @@ SHOWS_FIXES = True
 
 
 def render(outcome: Outcome) -> str:
-    """The findings as a JSON list; behind them the training steps that were not reached, as notes."""
-    return json.dumps([as_object(finding) for finding in (*outcome.findings, *not_reached(outcome))], indent=2) + "\n"
+    """The findings as a JSON list; behind them the training steps that were not reached, as
+    notes.
+    """
+    return (
+        json.dumps(
+            [as_object(finding) for finding in (*outcome.findings, *not_reached(outcome))], indent=2
+        )
+        + "\n"
+    )

@@ -11,5 +11,10 @@ SHOWS_FIXES = True
 
 
 def render(outcome: Outcome) -> str:
-    """The findings as JSON lines; behind them the training steps that were not reached, as notes."""
-    return "".join(json.dumps(as_object(finding)) + "\n" for finding in (*outcome.findings, *not_reached(outcome)))
+    """The findings as JSON lines; behind them the training steps that were not reached, as
+    notes.
+    """
+    return "".join(
+        json.dumps(as_object(finding)) + "\n"
+        for finding in (*outcome.findings, *not_reached(outcome))
+    )

@@ -13,7 +13,9 @@ from gradlint.report._place import printable
 
 
 def render(outcome: Outcome) -> str:
-    """The findings as failures; with none, one test that passes, since CI takes an empty report for a broken one."""
+    """The findings as failures; with none, one test that passes, since CI takes an empty report for
+    a broken one.
+    """
     number = str(len(outcome.findings))
     suites = ElementTree.Element(
         "testsuites", name="gradlint", tests=str(max(1, len(outcome.findings))), failures=number
@@ -22,15 +24,25 @@ def render(outcome: Outcome) -> str:
     for path, found in itertools.groupby(ordered, key=lambda finding: finding.at.path):
         _add_suite(suites, relative(path, outcome.root), list(found), outcome)
     if not outcome.findings:
-        suite = ElementTree.SubElement(suites, "testsuite", name="gradlint", tests="1", failures="0")
+        suite = ElementTree.SubElement(
+            suites, "testsuite", name="gradlint", tests="1", failures="0"
+        )
         ElementTree.SubElement(suite, "testcase", name="nothing found", classname="gradlint")
     ElementTree.indent(suites)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        + ElementTree.tostring(suites, encoding="unicode")
+        + "\n"
+    )
 
 
-def _add_suite(suites: ElementTree.Element, path: str, findings: Sequence[Finding], outcome: Outcome) -> None:
+def _add_suite(
+    suites: ElementTree.Element, path: str, findings: Sequence[Finding], outcome: Outcome
+) -> None:
     number = str(len(findings))
-    suite = ElementTree.SubElement(suites, "testsuite", name=printable(path), tests=number, failures=number)
+    suite = ElementTree.SubElement(
+        suites, "testsuite", name=printable(path), tests=number, failures=number
+    )
     for finding in findings:
         at = finding.at
         case = ElementTree.SubElement(
@@ -38,5 +50,7 @@ def _add_suite(suites: ElementTree.Element, path: str, findings: Sequence[Findin
             classname=printable(path), file=printable(path), line=str(outcome.raw(at).line),
         )  # fmt: skip
         message = printable(finding.message)
-        failure = ElementTree.SubElement(case, "failure", message=message, type=finding.severity.label)
+        failure = ElementTree.SubElement(
+            case, "failure", message=message, type=finding.severity.label
+        )
         failure.text = printable(f"{path}:{at.place}: {finding.code} {finding.message}")

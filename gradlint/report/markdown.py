@@ -1,7 +1,8 @@
 """A table in Markdown, the worst first: for the summary of a job and for a comment on a change.
 
-A comment has 65,536 characters: as many findings are told as go in, and how many more there are. What is the program's
-stands in `<code>` with each mark of Markdown as an entity: no name can end the table, link or mention anybody.
+A comment has 65,536 characters: as many findings are told as go in, and how many more there are.
+What is the program's stands in `<code>` with each mark of Markdown as an entity: no name can end
+the table, link or mention anybody.
 """
 
 from __future__ import annotations

@@ -31,7 +31,9 @@ def render(outcome: Outcome) -> str:
         "tool": {"driver": _driver(broken)},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SRCROOT": {"uri": outcome.root.absolute().as_uri() + "/"}},
-        "results": [_result(each, indices[each.code], names[each], outcome) for each in outcome.findings],
+        "results": [
+            _result(each, indices[each.code], names[each], outcome) for each in outcome.findings
+        ],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -60,7 +62,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
 def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) -> dict[str, Any]:
     text = _message(finding.at, finding.message + (f"\n{finding.help}" if finding.help else ""))
     related = [
-        {"id": number, **_location(each.at, outcome), "message": {"text": _message(each.at, each.message)}}
+        {
+            "id": number,
+            **_location(each.at, outcome),
+            "message": {"text": _message(each.at, each.message)},
+        }
         for number, each in enumerate(finding.related, 1)
     ]
     return {
@@ -81,17 +87,31 @@ def _message(at: Span, text: str) -> str:
 
 
 def _location(at: Span, outcome: Outcome) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": _artifact(at.path, outcome), "region": _region(outcome.raw(at))}}
+    return {
+        "physicalLocation": {
+            "artifactLocation": _artifact(at.path, outcome),
+            "region": _region(outcome.raw(at)),
+        }
+    }
 
 
 def _artifact(path: str, outcome: Outcome) -> dict[str, str]:
     shown = relative(path, outcome.root)
     quoted = urllib.parse.quote(os.fsencode(shown))  # a name is bytes, which need not be text
-    return {"uri": f"file://{quoted}"} if shown.startswith("/") else {"uri": quoted, "uriBaseId": "SRCROOT"}
+    return (
+        {"uri": f"file://{quoted}"}
+        if shown.startswith("/")
+        else {"uri": quoted, "uriBaseId": "SRCROOT"}
+    )
 
 
 def _region(at: Span) -> dict[str, int]:
-    return {"startLine": at.line, "startColumn": at.column, "endLine": at.end_line, "endColumn": at.end_column}
+    return {
+        "startLine": at.line,
+        "startColumn": at.column,
+        "endLine": at.end_line,
+        "endColumn": at.end_column,
+    }
 
 
 def _fix(fix: Fix, outcome: Outcome) -> dict[str, Any]:
@@ -104,7 +124,10 @@ def _fix(fix: Fix, outcome: Outcome) -> dict[str, Any]:
         }
         for path in paths
     ]
-    return {"description": {"text": f"{fix.message} ({fix.applicability.value})"}, "artifactChanges": changes}
+    return {
+        "description": {"text": f"{fix.message} ({fix.applicability.value})"},
+        "artifactChanges": changes,
+    }
 
 
 def _replacement(edit: Edit) -> dict[str, Any]:

@@ -10,7 +10,12 @@ from gradlint.report._place import summary
 
 def render(outcome: Outcome) -> str:
     """One line a rule; behind them the sums of what the analysis has come to."""
-    counts = collections.Counter((finding.code, finding.severity, finding.name) for finding in outcome.findings)
+    counts = collections.Counter(
+        (finding.code, finding.severity, finding.name) for finding in outcome.findings
+    )
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    lines = [f"{number:6}  {code}  {severity.label:7}  {name}" for (code, severity, name), number in ordered]
+    lines = [
+        f"{number:6}  {code}  {severity.label:7}  {name}"
+        for (code, severity, name), number in ordered
+    ]
     return "\n".join([*lines, *outcome.coverage.lines(), summary(outcome)]) + "\n"

@@ -1,4 +1,6 @@
-"""The report for people: each finding with its code framed, the places that belong to it, and what to do."""
+"""The report for people: each finding with its code framed, the places that belong to it, and what
+to do.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def _paragraph(finding: Finding, outcome: Outcome, paint: Paint) -> str:
     margin = len(str(max(place.end_line for place in places)))
     color = _COLORS[finding.severity]
     code = paint.link(finding.code, rules()[finding.code].url)
-    title = paint(f"{finding.severity.label}[{code}]", color) + paint(f": {printable(finding.message)}", "bold")
+    title = paint(f"{finding.severity.label}[{code}]", color) + paint(
+        f": {printable(finding.message)}", "bold"
+    )
     lines = [title, *_framed(finding.at, outcome, margin, "^", paint, color)]
     for related in finding.related[:_MOST_RELATED]:
         lines.append(paint("note", "bold") + f": {printable(related.message)}")
@@ -37,8 +41,13 @@ def _paragraph(finding: Finding, outcome: Outcome, paint: Paint) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _framed(at: Span, outcome: Outcome, margin: int, mark: str, paint: Paint, color: str) -> Sequence[str]:
+def _framed(
+    at: Span, outcome: Outcome, margin: int, mark: str, paint: Paint, color: str
+) -> Sequence[str]:
     arrow = f"{' ' * margin}{paint('-->', 'blue')} {printable(shown_path(at.path))}:{at.place}"
     context = 2 if mark == "^" else 0
     lines = outcome.lines(at)
-    return [arrow, *frame(lines, at, margin=margin, context=context, mark=mark, paint=paint, color=color)]
+    return [
+        arrow,
+        *frame(lines, at, margin=margin, context=context, mark=mark, paint=paint, color=color),
+    ]

@@ -47,7 +47,9 @@ def _tokens(text: str) -> Iterator[tuple[tokenize.TokenInfo, tokenize.TokenInfo 
 
 
 def _is_cut(token: tokenize.TokenInfo, before: tokenize.TokenInfo | None) -> bool:
-    """Whether the token is half of a string whose fields hold quotes, which this Python's tokenizer does not know."""
+    """Whether the token is half of a string whose fields hold quotes, which this Python's tokenizer
+    does not know.
+    """
     if token.type != tokenize.STRING:
         return token.type == tokenize.ERRORTOKEN and bool(token.string.strip())
     if before is not None and before.string.lower() in _TEMPLATE and before.end == token.start:

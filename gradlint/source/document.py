@@ -1,7 +1,9 @@
-"""The programs that files hold: a module is one, so is a notebook; a page of Markdown has one a block.
+"""The programs that files hold: a module is one, so is a notebook; a page of Markdown has one a
+block.
 
-A program has a path: that of its file or, of a block, `page.md:12` with the row where it begins. All that is said
-inside gradlint of places is said of the program; `Program.located` says where that is in the file, for those who read.
+A program has a path: that of its file or, of a block, `page.md:12` with the row where it begins.
+All that is said inside gradlint of places is said of the program; `Program.located` says where that
+is in the file, for those who read.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from gradlint.source.parse import SyntaxFault
 from gradlint.source.places import Program
 
 NOTEBOOK = ".ipynb"
-_CELL = re.compile(r"#\s*(?:%%|<codecell>|In\[[\d ]*\])")  # what editors and nbconvert begin a cell of a script with
+_CELL = re.compile(
+    r"#\s*(?:%%|<codecell>|In\[[\d ]*\])"
+)  # what editors and nbconvert begin a cell of a script with
 _PAGE = re.compile(r"(?P<file>.+\.(?:md|markdown))(?::(?P<row>\d+))?", re.IGNORECASE | re.DOTALL)
 
 
@@ -50,7 +54,11 @@ def programs(path: str, content: bytes) -> tuple[str, ...]:
     from gradlint.source import markdown
 
     page = parse.decode(path, content)
-    return tuple(f"{path}:{block.row}" for block in markdown.blocks(page)) if isinstance(page, str) else (path,)
+    return (
+        tuple(f"{path}:{block.row}" for block in markdown.blocks(page))
+        if isinstance(page, str)
+        else (path,)
+    )
 
 
 def program(path: str, content: bytes) -> Program | SyntaxFault:
@@ -70,7 +78,11 @@ def _in_page(path: str, text: str, row: int) -> Program | SyntaxFault:
     from gradlint.source import markdown
 
     block = next((block for block in markdown.blocks(text) if block.row == row), None)
-    return block.program if block else SyntaxFault(Span(path, 1, 1, 1, 1), "no block of Python begins here")
+    return (
+        block.program
+        if block
+        else SyntaxFault(Span(path, 1, 1, 1, 1), "no block of Python begins here")
+    )
 
 
 def decode(path: str, content: bytes) -> str | SyntaxFault:
@@ -80,7 +92,9 @@ def decode(path: str, content: bytes) -> str | SyntaxFault:
 
 
 def encode(path: str, text: str, original: bytes) -> bytes:
-    """The file with `text` as its program at `path`, encoded as it was; UnicodeError where that cannot be."""
+    """The file with `text` as its program at `path`, encoded as it was; UnicodeError where that
+    cannot be.
+    """
     if path.endswith(NOTEBOOK):
         from gradlint.source import notebook
 
@@ -96,8 +110,9 @@ def encode(path: str, text: str, original: bytes) -> bytes:
 
 
 def displayed(path: str, text: str, tree: ast.Module) -> frozenset[ast.stmt]:
-    """The expressions of a program that are there to be seen: the last of each cell (of a notebook, or of a script that
-    is written in cells), or of a block of Markdown."""
+    """The expressions of a program that are there to be seen: the last of each cell (of a notebook,
+    or of a script that is written in cells), or of a block of Markdown.
+    """
     if path.endswith(NOTEBOOK):
         from gradlint.source import notebook
 
@@ -105,7 +120,9 @@ def displayed(path: str, text: str, tree: ast.Module) -> frozenset[ast.stmt]:
     elif parted(path)[1]:
         ends = [math.inf]
     else:
-        ends = [number for number, line in enumerate(parse.split_lines(text), 1) if _CELL.match(line)]
+        ends = [
+            number for number, line in enumerate(parse.split_lines(text), 1) if _CELL.match(line)
+        ]
         ends += [math.inf] if ends else []
     last = (next((each for each in reversed(tree.body) if each.lineno < end), None) for end in ends)
     return frozenset(each for each in last if isinstance(each, ast.Expr))
@@ -119,7 +136,9 @@ def cell(text: str, number: int) -> str:
 
 
 def rows(content: bytes) -> Mapping[int, Sequence[int]]:
-    """The line of a notebook's file in which each line of each cell stands, by the number of the cell."""
+    """The line of a notebook's file in which each line of each cell stands, by the number of the
+    cell.
+    """
     from gradlint.source import notebook
 
     return notebook.rows(content)

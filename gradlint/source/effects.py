@@ -1,13 +1,14 @@
-"""What a block of code does by itself, read from its syntax tree: the one summary that all who ask are answered by.
+"""What a block of code does by itself, read from its syntax tree: the one summary that all who ask
+are answered by.
 
     self.seen += 1              # changes ("self", "seen"): How.MORE
     self.waiting.append(loss)   # changes ("self", "waiting"): How.FILLED
     loss.backward()             # May.BACKWARD, and calls ("loss", "backward")
     run(optimizer.step)         # gives "step" away
 
-Functions, classes and loops in a block have summaries of their own: each is read once, whoever asks. What a
-block does through the functions that it calls is for those who can find them: `program/summaries.py` goes by
-their names, `interpret/cycles.py` by what they are.
+Functions, classes and loops in a block have summaries of their own: each is read once, whoever
+asks. What a block does through the functions that it calls is for those who can find them:
+`program/summaries.py` goes by their names, `interpret/cycles.py` by what they are.
 """
 
 from __future__ import annotations
@@ -39,12 +40,17 @@ EVENTS = {
 }
 # What belongs to a step of some programs, or to something else.
 _BESIDE = {"update": May.SCALE, "no_sync": May.SYNC, "accumulate": May.SYNC}
-STAGES = frozenset(["training_step", "training_step_end", "accumulate"])  # of frameworks: a step is taken in them
+STAGES = frozenset(
+    ["training_step", "training_step_end", "accumulate"]
+)  # of frameworks: a step is taken in them
 LEARNS = frozenset(["fit", "learn"])  # methods by which the trainer of a library does all of it
 _SETS = May.BIND | May.CLEAR  # setattr(parameter, "grad", None)
 _BUILTINS = {"exec": May.ANYTHING, "eval": May.ANYTHING, "setattr": _SETS, "delattr": _SETS}
 _FILLS = frozenset(["append", "appendleft", "extend", "insert", "add", "update", "setdefault"])
-SUPER, TYPE = "super()", "type()"  # where a path begins that goes on with a method of the object's class
+SUPER, TYPE = (
+    "super()",
+    "type()",
+)  # where a path begins that goes on with a method of the object's class
 Key = tuple[object]  # of an item: `state["count"]` is ("state", ("count",))
 Path = tuple[str | Key, ...]  # of a name, and of attributes and items below it; () of what has none
 
@@ -62,7 +68,9 @@ class How(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call by a name: `optimizer.step()` has the path ("optimizer", "step"), `make().step()` has none."""
+    """A call by a name: `optimizer.step()` has the path ("optimizer", "step"), `make().step()` has
+    none.
+    """
 
     name: str
     path: Path
@@ -111,7 +119,9 @@ class Summary:
 
     @functools.cached_property
     def on_tensors(self) -> May:
-        """What it may do to tensors and layers by how it is written, whatever the functions that it calls do."""
+        """What it may do to tensors and layers by how it is written, whatever the functions that it
+        calls do.
+        """
         found = May(0)
         for node in self.nodes:
             if touches := _TOUCHES.get(type(node)):
@@ -132,9 +142,15 @@ class Deeds:
     effects: May = May(0)
     calls: list[Call] = field(default_factory=list)
     written: dict[tuple[Path, How], None] = field(default_factory=dict)  # in the order of the text
-    bound: list[tuple[Path, ast.expr]] = field(default_factory=list)  # what is assigned, and the value
-    reads: set[tuple[str, str]] = field(default_factory=set)  # attributes of variables: ("self", "model")
-    given: set[str] = field(default_factory=set)  # the last names of what is passed on: arguments, items, results
+    bound: list[tuple[Path, ast.expr]] = field(
+        default_factory=list
+    )  # what is assigned, and the value
+    reads: set[tuple[str, str]] = field(
+        default_factory=set
+    )  # attributes of variables: ("self", "model")
+    given: set[str] = field(
+        default_factory=set
+    )  # the last names of what is passed on: arguments, items, results
     statements: set[ast.AST] = field(default_factory=set)  # calls whose results are thrown away
 
     def gives(self, values: Iterable[ast.AST | None]) -> None:
@@ -148,7 +164,9 @@ class Deeds:
 
 
 def of(block: Iterable[ast.AST], *, functions: bool = True) -> Iterator[Summary]:
-    """The summaries of a block: its own, and those of the loops in it, and of the functions and classes."""
+    """The summaries of a block: its own, and those of the loops in it, and of the functions and
+    classes.
+    """
     closed = () if functions else _SCOPES
     pending = [node for node in block if not isinstance(node, closed)]
     for node in pending:
@@ -187,7 +205,11 @@ def path_of(node: ast.AST | None) -> Path:
 
 def paths_in(node: ast.AST) -> Iterator[Path]:
     """The paths of all that is read in an expression."""
-    return (path_of(part) for part in walk(node) if isinstance(part, ast.Name | ast.Attribute | ast.Subscript))
+    return (
+        path_of(part)
+        for part in walk(node)
+        if isinstance(part, ast.Name | ast.Attribute | ast.Subscript)
+    )
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -201,7 +223,12 @@ def own(block: ast.AST) -> Summary:
     nodes = list(walk(block, _CLOSED))
     inner = [node for node in nodes if type(node) in _CLOSED and node is not block]
     names = frozenset([node.id for node in nodes if isinstance(node, ast.Name)])
-    return Summary(nodes, inner, names, frozenset([node.attr for node in nodes if isinstance(node, ast.Attribute)]))
+    return Summary(
+        nodes,
+        inner,
+        names,
+        frozenset([node.attr for node in nodes if isinstance(node, ast.Attribute)]),
+    )
 
 
 def _is_grad(node: ast.AST) -> bool:
@@ -369,7 +396,13 @@ def _touches_by_item(node: ast.Subscript) -> May:
 def _touches_by_attribute(node: ast.Attribute) -> May:
     if isinstance(node.ctx, ast.Load):
         return May(0)
-    return May.CUT | May.LEAF if node.attr in _FLAGS else May.KEEP if isinstance(node.value, ast.Attribute) else May(0)
+    return (
+        May.CUT | May.LEAF
+        if node.attr in _FLAGS
+        else May.KEEP
+        if isinstance(node.value, ast.Attribute)
+        else May(0)
+    )
 
 
 def _touches_by_operator(node: ast.BinOp) -> May:
@@ -391,7 +424,9 @@ def _touches_by_call(node: ast.Call) -> May:
             is_function = name == "apply" and path_of(owner) != ("self",)  # MyFunction.apply(x)
             return found | (May.CUT if is_function else May(0))
         case ast.Name(id=name):
-            return found | (May.KEEP if name in _CONTAINERS and (node.args or node.keywords) else May(0))
+            return found | (
+                May.KEEP if name in _CONTAINERS and (node.args or node.keywords) else May(0)
+            )
     return found
 
 
@@ -406,8 +441,12 @@ def _touches_by_loop(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.D
 
 
 def _of_comparison(node: ast.AST | None) -> May:
-    """What is computed from where a comparison holds gets no gradient from there; what a branch asks is no value."""
-    is_value = isinstance(node, ast.Compare) and not all(isinstance(op, _NO_TENSOR) for op in node.ops)
+    """What is computed from where a comparison holds gets no gradient from there; what a branch
+    asks is no value.
+    """
+    is_value = isinstance(node, ast.Compare) and not all(
+        isinstance(op, _NO_TENSOR) for op in node.ops
+    )
     return May.CUT if is_value else May(0)
 
 
@@ -415,7 +454,9 @@ _QUOTIENTS = (ast.Div, ast.Pow)
 _NO_TENSOR = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 _FLAGS = frozenset(["requires_grad", "data"])
 _BY_KEYWORD = {"out": May.WRITE, "inplace": May.WRITE, "requires_grad": May.CUT | May.LEAF}
-_CONTAINERS = frozenset(["list", "tuple", "dict", "set", "setattr", "deque", "OrderedDict", "defaultdict"])
+_CONTAINERS = frozenset(
+    ["list", "tuple", "dict", "set", "setattr", "deque", "OrderedDict", "defaultdict"]
+)
 _TOUCHES: dict[type[ast.AST], Callable[[Any], May]] = {
     ast.Assign: _touches_by_assignment,
     ast.Return: _touches_by_assignment,
@@ -444,7 +485,9 @@ def last(node: ast.AST | None) -> str:
 
 
 def _is_thing(node: ast.expr) -> bool:
-    """Whether an expression can be an object that the program holds, and not a number or a text made for a call."""
+    """Whether an expression can be an object that the program holds, and not a number or a text
+    made for a call.
+    """
     match node:
         case ast.Name() | ast.Attribute() | ast.Subscript() | ast.Starred() | ast.Lambda():
             return True

@@ -1,4 +1,6 @@
-"""Which files to check under the paths given: not what git ignores, not what the settings exclude."""
+"""Which files to check under the paths given: not what git ignores, not what the settings
+exclude.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SettingsFor = Callable[[pathlib.Path], Settings]
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The files to check, in order and once each, and how many were left out by settings or by git."""
+    """The files to check, in order and once each, and how many were left out by settings or by
+    git.
+    """
 
     files: tuple[pathlib.Path, ...]
     left_out: int
@@ -49,7 +53,9 @@ class _Walk:
 
 
 def discover(paths: Sequence[pathlib.Path], settings_for: SettingsFor) -> Discovery:
-    """The Python files under `paths`; a file that is named itself is taken whatever its name and place."""
+    """The Python files under `paths`; a file that is named itself is taken whatever its name and
+    place.
+    """
     walk = _Walk(settings_for)
     forced_out = 0
     for path in paths:
@@ -59,7 +65,9 @@ def discover(paths: Sequence[pathlib.Path], settings_for: SettingsFor) -> Discov
             forced_out += 1
         else:
             walk.add(path)
-    files = tuple(sorted(walk.files.values(), key=lambda path: path.parts))  # paths themselves compare slowly
+    files = tuple(
+        sorted(walk.files.values(), key=lambda path: path.parts)
+    )  # paths themselves compare slowly
     return Discovery(files, walk.left_out + forced_out)
 
 
@@ -78,13 +86,19 @@ def nearest(path: str) -> str:
 def _is_forced_out(walk: _Walk, path: pathlib.Path) -> bool:
     absolute = pathlib.Path(os.path.abspath(path))
     settings = walk.settings_for(absolute.parent)
-    return settings.force_exclude and _is_excluded(settings, settings.root, absolute, is_folder=False)
+    return settings.force_exclude and _is_excluded(
+        settings, settings.root, absolute, is_folder=False
+    )
 
 
 def _walk_folder(walk: _Walk, start: pathlib.Path) -> None:
-    """Take what is under `start`. Patterns that match `start` itself do not count: it was asked for."""
+    """Take what is under `start`. Patterns that match `start` itself do not count: it was asked
+    for.
+    """
     top = pathlib.Path(os.path.abspath(start))
-    specs = [spec for spec in _specs_above(top) if not spec.patterns.leaves_out(_way(spec.folder, top))]
+    specs = [
+        spec for spec in _specs_above(top) if not spec.patterns.leaves_out(_way(spec.folder, top))
+    ]
     pending = [(start, _folder(walk, top, top, specs))]
     while pending:
         shown, here = pending.pop()
@@ -106,18 +120,26 @@ class _Folder:
     path: pathlib.Path
     settings: Settings
     specs: list[_Spec]  # the ignore files that hold in it
-    ignored: list[tuple[str, Patterns]]  # their patterns, innermost first, each with the way here from its folder
-    excluded: str | None  # the way here from where the settings' patterns begin; None where they do not reach
+    ignored: list[
+        tuple[str, Patterns]
+    ]  # their patterns, innermost first, each with the way here from its folder
+    excluded: (
+        str | None
+    )  # the way here from where the settings' patterns begin; None where they do not reach
 
     def includes(self, name: str) -> bool:
         """Whether a file of this name is one to check."""
         return self.settings.includes(self.path, name)
 
     def leaves_out(self, name: str) -> bool:
-        """Whether git or the settings leave out what has this name; that of a folder ends in a slash."""
+        """Whether git or the settings leave out what has this name; that of a folder ends in a
+        slash.
+        """
         if self.settings.respect_gitignore and _verdict(name, self.ignored):
             return True
-        return self.excluded is not None and bool(self.settings.exclusion.verdict(self.excluded + name))
+        return self.excluded is not None and bool(
+            self.settings.exclusion.verdict(self.excluded + name)
+        )
 
 
 def _folder(walk: _Walk, path: pathlib.Path, top: pathlib.Path, above: list[_Spec]) -> _Folder:
@@ -146,10 +168,14 @@ def _take(walk: _Walk, shown: pathlib.Path, here: _Folder, entry: os.DirEntry[st
     if here.leaves_out(entry.name):
         walk.left_out += 1
     elif entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path):
-        walk.add(shown)  # a pipe is passed by, and so is a link that leads nowhere: Emacs' locks are such links
+        walk.add(
+            shown
+        )  # a pipe is passed by, and so is a link that leads nowhere: Emacs' locks are such links
 
 
-def _is_excluded(settings: Settings, base: pathlib.Path, path: pathlib.Path, *, is_folder: bool) -> bool:
+def _is_excluded(
+    settings: Settings, base: pathlib.Path, path: pathlib.Path, *, is_folder: bool
+) -> bool:
     if not path.is_relative_to(base) or path == base:
         return False
     return settings.exclusion.leaves_out(_relative(path, base, is_folder=is_folder))
@@ -166,25 +192,37 @@ class _Spec:
 def _spec_of(folder: pathlib.Path) -> list[_Spec]:
     file = folder / ".gitignore"
     try:
-        lines = file.read_text(encoding="utf-8-sig", errors="replace").split("\n") if file.is_file() else []
+        lines = (
+            file.read_text(encoding="utf-8-sig", errors="replace").split("\n")
+            if file.is_file()
+            else []
+        )
     except OSError:  # git goes on without it, too
         return []
     return [_Spec(folder, Patterns.heard(lines))] if lines else []
 
 
 def _specs_above(folder: pathlib.Path) -> list[_Spec]:
-    """The ignore files between the root of the repository and `folder`, which is not in it; none outside of git."""
+    """The ignore files between the root of the repository and `folder`, which is not in it; none
+    outside of git.
+    """
     for index, parent in enumerate(folder.parents):
         if (folder / ".git").exists():
             return []
         if (parent / ".git").exists():
-            return [spec for above in reversed(folder.parents[: index + 1]) for spec in _spec_of(above)]
+            return [
+                spec for above in reversed(folder.parents[: index + 1]) for spec in _spec_of(above)
+            ]
     return []
 
 
 def _verdict(name: str, patterns: Iterable[tuple[str, Patterns]]) -> bool | None:
-    """What ignore files say of a name, each behind its way; the deepest that says anything decides, as in git."""
-    return next((found for way, each in patterns if (found := each.verdict(way + name)) is not None), None)
+    """What ignore files say of a name, each behind its way; the deepest that says anything decides,
+    as in git.
+    """
+    return next(
+        (found for way, each in patterns if (found := each.verdict(way + name)) is not None), None
+    )
 
 
 def _relative(path: pathlib.Path, base: pathlib.Path, *, is_folder: bool) -> str:

@@ -1,4 +1,6 @@
-"""The kinds of node that newer Pythons have: of `ast` where it has them, or by the same names and fields."""
+"""The kinds of node that newer Pythons have: of `ast` where it has them, or by the same names and
+fields.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,14 @@ from typing import Any
 
 
 def _kind(name: str, base: type[ast.AST], *fields: str) -> Any:
-    """The kind of this name. A tree can hold what is no kind of `ast`; only Python itself cannot compile that."""
-    own = {"_fields": fields, "_attributes": ast.expr._attributes, "__doc__": f"{name}({', '.join(fields)})"}
+    """The kind of this name. A tree can hold what is no kind of `ast`; only Python itself cannot
+    compile that.
+    """
+    own = {
+        "_fields": fields,
+        "_attributes": ast.expr._attributes,
+        "__doc__": f"{name}({', '.join(fields)})",
+    }
     return getattr(ast, name, None) or type(name, (base,), own)
 
 

@@ -1,8 +1,9 @@
-"""What only IPython reads: lines of a cell that are not Python, written as Python that does nothing, and back.
+"""What only IPython reads: lines of a cell that are not Python, written as Python that does
+nothing, and back.
 
-`%matplotlib inline` becomes `pass  #@0@"%matplotlib inline"`: the lines stay where they are, and whatever an edit does
-to the cell, the text behind the mark says what stood there. Python's own parser decides what is hidden: a line at which
-it stops, and that looks like IPython's.
+`%matplotlib inline` becomes `pass  #@0@"%matplotlib inline"`: the lines stay where they are, and
+whatever an edit does to the cell, the text behind the mark says what stood there. Python's own
+parser decides what is hidden: a line at which it stops, and that looks like IPython's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from gradlint.source.parse import parses
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _CELL_MAGIC = re.compile(r"\s*%%(?P<name>\w*)")
 _RUN_PYTHON = frozenset(["", "capture", "debug", "memit", "prun", "time", "timeit", "wandb"])
-_BY_ITSELF = "autoreload|cat|cd|conda|cp|env|load_ext|ls|mamba|matplotlib|mkdir|mv|pip|rm|rmdir|run|time|timeit|uv"
+_BY_ITSELF = (
+    "autoreload|cat|cd|conda|cp|env|load_ext|ls|mamba|matplotlib|mkdir|mv|pip|rm|rmdir|run|time"
+    "|timeit|uv"
+)
 _STATEMENT = re.compile(rf"(?P<head>[ \t]*)(?P<magic>[%!?].*|[^#'\"]*\?|(?:{_BY_ITSELF})[ \t].*)")
 _ASSIGNMENT = re.compile(r"(?P<head>[ \t]*[^=!%#'\"]+=[ \t]*)(?P<magic>[!%].*)")
 _UNKNOWN = "get_ipython()"  # what IPython itself calls there: a value of which nothing is known
@@ -30,13 +34,19 @@ def hidden(cell: str, mark: str) -> str:
         if found["name"] not in _RUN_PYTHON:
             return commented(cell, mark)
         lines[first] = _comment(lines[first], mark)
-    while (number := _fault("".join(lines))) and number <= len(lines) and _is_magic(lines[number - 1]):
+    while (
+        (number := _fault("".join(lines))) and number <= len(lines) and _is_magic(lines[number - 1])
+    ):
         _hide(lines, number - 1, mark)
-    return _hidden_in_newer(lines, mark) if number and any(map(_is_magic, lines)) else "".join(lines)
+    return (
+        _hidden_in_newer(lines, mark) if number and any(map(_is_magic, lines)) else "".join(lines)
+    )
 
 
 def _hidden_in_newer(lines: list[str], mark: str) -> str:
-    """The cell as Python where this Python's parser stops at newer syntax: as few lines hidden as that takes."""
+    """The cell as Python where this Python's parser stops at newer syntax: as few lines hidden as
+    that takes.
+    """
     hidden = list(lines)
     magic = [number for number, line in enumerate(lines) if _is_magic(line)]
     for number in magic:
@@ -52,7 +62,9 @@ def _hidden_in_newer(lines: list[str], mark: str) -> str:
 
 
 def _cell_magics(lines: list[str]) -> list[tuple[int, re.Match[str]]]:
-    """The lines at the top of a cell that say how to run what is below, `%%capture` and `%%bash`."""
+    """The lines at the top of a cell that say how to run what is below, `%%capture` and
+    `%%bash`.
+    """
     found: list[tuple[int, re.Match[str]]] = []
     for number, line in enumerate(lines):
         magic = _CELL_MAGIC.match(line)

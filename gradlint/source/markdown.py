@@ -20,7 +20,9 @@ _DIRECTIVES = frozenset(["code-cell", "code-block", "code"])
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of Python: the row of its first line, what stands before its lines, and its text without that."""
+    """A block of Python: the row of its first line, what stands before its lines, and its text
+    without that.
+    """
 
     row: int
     indent: str
@@ -40,7 +42,10 @@ def blocks(page: str) -> Iterator[Block]:
         row += 1
         if opening is None:
             continue
-        end = next((index for index in range(row, len(lines)) if _closes(lines[index], opening["fence"])), len(lines))
+        end = next(
+            (index for index in range(row, len(lines)) if _closes(lines[index], opening["fence"])),
+            len(lines),
+        )
         block = _block(row, opening["indent"], lines[row:end])
         if block is not None and _is_python(opening["info"]):
             yield block

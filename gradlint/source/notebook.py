@@ -1,8 +1,9 @@
-"""Notebooks: the code cells as one program, in order, and edits of that program back in their cells.
+"""Notebooks: the code cells as one program, in order, and edits of that program back in their
+cells.
 
-The program has a line of its own before each cell, so that it can be taken apart again. With a cell that is not Python
-it ends, and nothing but that cell is shown, for its error is all that can be told. When cells change, their text is
-replaced in the file and every other byte stays.
+The program has a line of its own before each cell, so that it can be taken apart again. With a cell
+that is not Python it ends, and nothing but that cell is shown, for its error is all that can be
+told. When cells change, their text is replaced in the file and every other byte stays.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def program(path: str, content: bytes) -> Program | SyntaxFault:
     try:
         return _program(_cells(json.loads(_decoded(content))))
     except json.JSONDecodeError as error:
-        return SyntaxFault(Span(path, error.lineno, error.colno, error.lineno, error.colno), _why(error.msg))
+        return SyntaxFault(
+            Span(path, error.lineno, error.colno, error.lineno, error.colno), _why(error.msg)
+        )
     except UnicodeDecodeError:
         return SyntaxFault(Span(path, 1, 1, 1, 1), _why("it is not valid utf-8"))
     except (ValueError, RecursionError) as error:
@@ -53,10 +56,13 @@ def program(path: str, content: bytes) -> Program | SyntaxFault:
 
 
 def is_whole(before: str, after: str) -> bool:
-    """Whether an edited program can be taken apart: the same cells, and Python in each of those that changed."""
+    """Whether an edited program can be taken apart: the same cells, and Python in each of those
+    that changed.
+    """
     old, new = _bodies(before), _bodies(after)
     return old.keys() == new.keys() and all(
-        new[number] == body or isinstance(parse("", new[number]), Source) for number, body in old.items()
+        new[number] == body or isinstance(parse("", new[number]), Source)
+        for number, body in old.items()
     )
 
 
@@ -76,7 +82,9 @@ def rows(content: bytes) -> Mapping[int, Sequence[int]]:
     document = _decoded(content)
     ends = [found.end() for found in re.finditer("\n", document)]
     return {
-        number: [bisect.bisect_right(ends, place) + 1 for place in _line_places(document, start, end)]
+        number: [
+            bisect.bisect_right(ends, place) + 1 for place in _line_places(document, start, end)
+        ]
         for number, (start, end) in enumerate(_places(document), 1)
         if end
     }
@@ -90,13 +98,19 @@ def updated(content: bytes, text: str) -> bytes:
     for number, source in sorted(_sources(text).items(), reverse=True):
         if source != known[number]:
             start, end = places[number - 1]
-            document = document[:start] + _written(document[start:end], source, document.isascii()) + document[end:]
+            document = (
+                document[:start]
+                + _written(document[start:end], source, document.isascii())
+                + document[end:]
+            )
     start_mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     return start_mark + document.encode()
 
 
 def file_edits(content: bytes, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """What edits of cells, all of one notebook, are in its file: one for each cell, of as little as can be."""
+    """What edits of cells, all of one notebook, are in its file: one for each cell, of as little as
+    can be.
+    """
     document = _decoded(content)
     known = {cell.number: cell.text for cell in _cells(json.loads(document))}
     places = _places(document)
@@ -138,7 +152,10 @@ def _program(found: Sequence[Cell]) -> Program:
 def _shown(found: Sequence[Cell], mark: str) -> list[str]:
     """The text of each cell as the program has it, up to the first that is not Python."""
     shown = [f"{hidden(cell.text, mark)}\n" for cell in found]
-    broken = next((index for index, body in enumerate(shown) if isinstance(parse("", body), SyntaxFault)), None)
+    broken = next(
+        (index for index, body in enumerate(shown) if isinstance(parse("", body), SyntaxFault)),
+        None,
+    )
     if broken is None:
         return shown
     return [*(f"{commented(cell.text, mark)}\n" for cell in found[:broken]), shown[broken]]
@@ -148,7 +165,9 @@ def _bodies(text: str) -> Mapping[int, str]:
     """The text of each cell in a program; what stands before the first belongs to it."""
     before, *rest = re.split(rf"^#{_mark(text)} cell (\d+)\n", text, flags=re.MULTILINE)
     bodies = {int(number): body for number, body in zip(rest[::2], rest[1::2], strict=True)}
-    return {number: before * (index == 0) + body for index, (number, body) in enumerate(bodies.items())}
+    return {
+        number: before * (index == 0) + body for index, (number, body) in enumerate(bodies.items())
+    }
 
 
 def _mark(text: str) -> str:
@@ -159,7 +178,9 @@ def _mark(text: str) -> str:
 def _sources(text: str) -> Mapping[int, str]:
     """The text of each cell of a program as it stands in the notebook."""
     mark = _mark(text)
-    return {number: revealed(body.removesuffix("\n"), mark) for number, body in _bodies(text).items()}
+    return {
+        number: revealed(body.removesuffix("\n"), mark) for number, body in _bodies(text).items()
+    }
 
 
 def _cells(notebook: Any) -> list[Cell]:
@@ -188,7 +209,10 @@ def _listed(notebook: Any) -> Iterator[Any]:
 
 
 def _is_python(notebook: Any) -> bool:
-    words = (_at(notebook, "metadata", "kernelspec", "language"), _at(notebook, "metadata", "language_info", "name"))
+    words = (
+        _at(notebook, "metadata", "kernelspec", "language"),
+        _at(notebook, "metadata", "language_info", "name"),
+    )
     return all(word is None or str(word).lower() in ("python", "ipython") for word in words)
 
 
@@ -218,16 +242,26 @@ def _source(cell: Mapping[str, Any], number: int) -> str:
 def _places(document: str) -> list[tuple[int, int]]:
     """Where in the file the text of each cell stands; (0, 0) for a cell without any."""
     top = _members(document, _skip(document, 0))
-    sheets = _items(document, top["worksheets"][0]) if "worksheets" in top else [(_skip(document, 0), 0)]
-    cells = (cell for start, _ in sheets for cell in _items(document, _members(document, start)["cells"][0]))
+    sheets = (
+        _items(document, top["worksheets"][0]) if "worksheets" in top else [(_skip(document, 0), 0)]
+    )
+    cells = (
+        cell
+        for start, _ in sheets
+        for cell in _items(document, _members(document, start)["cells"][0])
+    )
     members = (_members(document, start) for start, _ in cells)
     return [found.get("source", found.get("input", (0, 0))) for found in members]
 
 
 def _line_places(document: str, start: int, end: int) -> list[int]:
-    """Where each line of a cell begins that stands between `start` and `end`; an empty cell is taken for a line."""
+    """Where each line of a cell begins that stands between `start` and `end`; an empty cell is
+    taken for a line.
+    """
     places = _items(document, start) if document[start] == "[" else [(start, end)]
-    counted = ((place, len(_LINE_END.findall(json.loads(document[place:last])))) for place, last in places)
+    counted = (
+        (place, len(_LINE_END.findall(json.loads(document[place:last])))) for place, last in places
+    )
     return [place for place, ends in counted for _ in range(max(1, ends))] or [start]
 
 
@@ -265,12 +299,17 @@ def _skip(document: str, index: int) -> int:
 
 
 def _written(old: str, source: str, is_ascii: bool) -> str:
-    """The text of a cell as JSON, in the form of the `old` one: a string, or a list of lines spaced as that was."""
+    """The text of a cell as JSON, in the form of the `old` one: a string, or a list of lines spaced
+    as that was.
+    """
     if old.startswith('"'):
         return json.dumps(source, ensure_ascii=is_ascii)
     places = _items(old, 0)
     known = {json.loads(old[start:end]): old[start:end] for start, end in places}
-    lines = (known.get(line) or json.dumps(line, ensure_ascii=is_ascii) for line in source.splitlines(keepends=True))
+    lines = (
+        known.get(line) or json.dumps(line, ensure_ascii=is_ascii)
+        for line in source.splitlines(keepends=True)
+    )
     return _joined(old, places, lines)
 
 
@@ -280,7 +319,10 @@ def _edited(text: str, edits: Iterable[Edit]) -> str:
     starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
     for edit in sorted(edits, key=lambda edit: (edit.at.line, edit.at.column), reverse=True):
         at = edit.at
-        first, last = starts[at.line - 1] + at.column - 1, starts[at.end_line - 1] + at.end_column - 1
+        first, last = (
+            starts[at.line - 1] + at.column - 1,
+            starts[at.end_line - 1] + at.end_column - 1,
+        )
         text = text[:first] + edit.content + text[last:]
     return text.removesuffix("\n")
 

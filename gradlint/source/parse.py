@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")  # what Python takes for a line; str.splitlines breaks at \f, too
+_LINE = re.compile(
+    r"[^\r\n]*(?:\r\n|\r|\n|\Z)"
+)  # what Python takes for a line; str.splitlines breaks at \f, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,14 @@ class Source:
     def lines(self) -> tuple[str, ...]:
         return split_lines(self.text)
 
-    def span(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias | ast.excepthandler) -> Span:
+    def span(
+        self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias | ast.excepthandler
+    ) -> Span:
         """Where `node` stands, in characters (Python's parser counts bytes)."""
-        end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        end_line, end_offset = (
+            node.end_lineno or node.lineno,
+            node.end_col_offset or node.col_offset,
+        )
         return Span(
             self.path,
             node.lineno,
@@ -55,30 +62,40 @@ class Source:
 
 def split_lines(text: str) -> tuple[str, ...]:
     """The lines of a program as Python counts them, without their ends."""
-    lines = [line.rstrip("\r\n") for line in _LINE.findall(text)] if "\r" in text else text.split("\n")
+    lines = (
+        [line.rstrip("\r\n") for line in _LINE.findall(text)] if "\r" in text else text.split("\n")
+    )
     return tuple(lines[:-1] if len(lines) > 1 and not lines[-1] else lines)
 
 
 def characters(text: str, offset: int) -> int:
-    """How many characters of a line stand before an offset in bytes, as Python's parser counts columns."""
+    """How many characters of a line stand before an offset in bytes, as Python's parser counts
+    columns.
+    """
     return offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))
 
 
 def decode(path: str, content: bytes) -> str | SyntaxFault:
-    """The text of a file by its byte order mark or coding comment (PEP 263); line ends stay as they are."""
+    """The text of a file by its byte order mark or coding comment (PEP 263); line ends stay as they
+    are.
+    """
     try:
         return content.decode(encoding_of(content))
     except SyntaxError as error:
         return SyntaxFault(Span(path, 1, 1, 1, 1), str(error.msg))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        return SyntaxFault(Span(path, line, 1, line, 1), f"not valid {error.encoding}: {error.reason}")
+        return SyntaxFault(
+            Span(path, line, 1, line, 1), f"not valid {error.encoding}: {error.reason}"
+        )
     except UnicodeError as error:  # some codecs say no more: idna, punycode, undefined
         return SyntaxFault(Span(path, 1, 1, 1, 1), f"not valid {encoding_of(content)}: {error}")
 
 
 def encoding_of(content: bytes) -> str:
-    """The encoding that a file declares; raises SyntaxError for one that does not exist, or is none of text (rot13)."""
+    """The encoding that a file declares; raises SyntaxError for one that does not exist, or is none
+    of text (rot13).
+    """
     name = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
     try:
         b" ".decode(name)
@@ -90,9 +107,13 @@ def encoding_of(content: bytes) -> str:
 
 
 def parse(path: str, text: str) -> Source | SyntaxFault:
-    """The tree of a program, or what its syntax error is. What this Python refuses is read by libcst."""
+    """The tree of a program, or what its syntax error is. What this Python refuses is read by
+    libcst.
+    """
     if "\0" in text:
-        return SyntaxFault(_point(path, text, text.index("\0")), "source code cannot contain null bytes")
+        return SyntaxFault(
+            _point(path, text, text.index("\0")), "source code cannot contain null bytes"
+        )
     try:
         return Source(path, text, _tree(text))
     except SyntaxError as error:
@@ -100,12 +121,16 @@ def parse(path: str, text: str) -> Source | SyntaxFault:
     except UnicodeEncodeError as error:
         return SyntaxFault(_point(path, text, error.start), f"no text: {error.reason}")
     except (ValueError, RecursionError, MemoryError) as error:
-        return SyntaxFault(Span(path, 1, 1, 1, 1), str(error) or "too deeply nested for Python's parser")
+        return SyntaxFault(
+            Span(path, 1, 1, 1, 1), str(error) or "too deeply nested for Python's parser"
+        )
 
 
 def _tree(text: str) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an invalid escape in the user's program is not ours to print
+        warnings.simplefilter(
+            "ignore"
+        )  # an invalid escape in the user's program is not ours to print
         return ast.parse(text)
 
 
@@ -167,6 +192,9 @@ def _point(path: str, text: str, offset: int) -> Span:
 def _place(path: str, error: SyntaxError) -> Span:
     line, column = error.lineno or 1, max(error.offset or 1, 1)
     end_line, end_column = error.end_lineno or line, error.end_offset or column
-    if (end_line, end_column) < (line, column):  # an end of 0 or -1 means that Python does not know it
+    if (end_line, end_column) < (
+        line,
+        column,
+    ):  # an end of 0 or -1 means that Python does not know it
         end_line, end_column = line, column
     return Span(path, line, column, end_line, end_column)

@@ -1,4 +1,6 @@
-"""Where the lines of a program stand in the file that holds it: a module, a notebook, a page of Markdown."""
+"""Where the lines of a program stand in the file that holds it: a module, a notebook, a page of
+Markdown.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from gradlint.finding import Span
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Lines of a program that stand together in its file: a cell of a notebook, a block of Markdown."""
+    """Lines of a program that stand together in its file: a cell of a notebook, a block of
+    Markdown.
+    """
 
     first: int  # the line of the program with which it begins
     row: int  # the row that this line has in the file, or in its cell
@@ -20,7 +24,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What Python reads of a file, and where its parts stand there; without parts, it is the file."""
+    """What Python reads of a file, and where its parts stand there; without parts, it is the
+    file.
+    """
 
     text: str
     parts: tuple[Part, ...] = ()
@@ -30,7 +36,9 @@ class Program:
         """Where `at` stands in the file. What begins between two parts is the end of the first."""
         if not self.parts:
             return at
-        part = self.parts[max(0, bisect.bisect_right(self.parts, at.line, key=lambda part: part.first) - 1)]
+        part = self.parts[
+            max(0, bisect.bisect_right(self.parts, at.line, key=lambda part: part.first) - 1)
+        ]
         line, column = _moved(part, at.line, at.column)
         end_line, end_column = _moved(part, at.end_line, at.end_column)
         return Span(at.path, line, column, end_line, end_column, part.cell)

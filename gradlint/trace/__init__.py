@@ -1,7 +1,8 @@
-"""Watching the real program: launch it, record what autograd did, and write the tape that the rules read.
+"""Watching the real program: launch it, record what autograd did, and write the tape that the rules
+read.
 
-This package bears the name of `gradlint.trace(...)`, and Python puts it in that function's place once it is imported;
-so it can be called as the function can.
+This package bears the name of `gradlint.trace(...)`, and Python puts it in that function's place
+once it is imported; so it can be called as the function can.
 """
 
 from __future__ import annotations

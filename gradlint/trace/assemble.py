@@ -47,7 +47,9 @@ def switched_at(place: Place) -> Span | None:
     """Where grad mode was switched: the statement, or the decorator."""
     if not place:
         return None
-    return source.decorator_span(place[0].code, _SWITCHES) if place[0].instruction < 0 else at(place)
+    return (
+        source.decorator_span(place[0].code, _SWITCHES) if place[0].instruction < 0 else at(place)
+    )
 
 
 def _dtype(dtype: Any) -> tape.DType:
@@ -74,20 +76,32 @@ class Assembler:
         self._modules: dict[tuple[str, ...], tape.Module] = {}
         self._steppers: dict[int, Any] = {}
         self._entered: list[tape.GradMode] = []
-        self._made: Counter[tuple[Span, tuple[Span, ...]]] = Counter()  # optimizers, by where they are made
+        self._made: Counter[tuple[Span, tuple[Span, ...]]] = (
+            Counter()
+        )  # optimizers, by where they are made
         self._groups: dict[int, list[Held]] = {}  # what an optimizer was last seen to hold
-        self._emptied: set[int] = set()  # the optimizers that were cleared, and no backward came since
+        self._emptied: set[int] = (
+            set()
+        )  # the optimizers that were cleared, and no backward came since
         self._keep: list[Any] = []
-        self._orders: list[tuple[int, int]] = []  # the serial number of each record, and the events before it
-        self._alike: Counter[tuple[Span, tuple[Span, ...], tuple[str, ...]]] = Counter()  # parameters, by their names
+        self._orders: list[
+            tuple[int, int]
+        ] = []  # the serial number of each record, and the events before it
+        self._alike: Counter[tuple[Span, tuple[Span, ...], tuple[str, ...]]] = (
+            Counter()
+        )  # parameters, by their names
         self._gates: dict[source.Loop, dict[Way, None]] = {}
         self._taken: dict[source.Loop, set[source.Branch]] = {}
-        self._batched: dict[tuple[int, int], source.Loop] = {}  # by the user's call below which the loop stands
+        self._batched: dict[
+            tuple[int, int], source.Loop
+        ] = {}  # by the user's call below which the loop stands
         self._trained: set[tuple[int, int]] = set()  # the rounds in which a backward ran
         self._carries = False  # whether a round was seen to hand its graph to the next
         self._trained_at = 0  # the number of the last backward
         self._makers: dict[str, Callable[[Note], Iterable[tape.Event]]] = {
-            name.removeprefix("_on_"): getattr(self, name) for name in dir(type(self)) if name.startswith("_on_")
+            name.removeprefix("_on_"): getattr(self, name)
+            for name in dir(type(self))
+            if name.startswith("_on_")
         }
 
     def run(self, raised: str = "") -> tape.Tape:
@@ -119,15 +133,21 @@ class Assembler:
     def _visit(self, place: Place, step: int = 0, busy: bool = False, once: bool = False) -> None:
         self._turns(self.rounds.visit(place, busy, once), step)
 
-    def _deciding(self, place: Place) -> Iterator[tuple[source.Loop, source.Branch, tuple[Span, ...]]]:
-        """The conditions between a place and the loop around it, through the calls in between, outermost first.
+    def _deciding(
+        self, place: Place
+    ) -> Iterator[tuple[source.Loop, source.Branch, tuple[Span, ...]]]:
+        """The conditions between a place and the loop around it, through the calls in between,
+        outermost first.
 
-        Of every function that is running: a loop over callbacks stands between the step and the loop over batches.
+        Of every function that is running: a loop over callbacks stands between the step and the
+        loop over batches.
         """
         for depth, frame in enumerate(place):
             below = self._batched.get((frame.activation, frame.instruction))
             around = self.rounds.around(frame) if below is None else (below,)
-            inside = depth + (below is None) if around else 0  # the loop below a call is inside all of it
+            inside = (
+                depth + (below is None) if around else 0
+            )  # the loop below a call is inside all of it
             for inner in reversed(range(inside)):
                 code, instruction = place[inner].code, place[inner].instruction
                 for branch in source.branches(code, instruction):
@@ -142,11 +162,15 @@ class Assembler:
         return iter(())
 
     def _find_gates(self) -> None:
-        """The ways through conditions that lead, in a round of a loop, to the step of an optimizer."""
+        """The ways through conditions that lead, in a round of a loop, to the step of an
+        optimizer.
+        """
         for note in self.session.notes:
             if note.kind == "batch" and note.facts["loops"][-1] in self.session.batched:
                 call = note.place[0]
-                self._batched[call.activation, call.instruction] = source.called(call.code, call.instruction)
+                self._batched[call.activation, call.instruction] = source.called(
+                    call.code, call.instruction
+                )
             for frame in note.place if note.kind in _BUSY else ():
                 self.rounds.learning.update(source.comprehensions(frame.code, frame.instruction))
         for note in self.session.notes:
@@ -158,7 +182,9 @@ class Assembler:
                     self._gates.setdefault(loop, {})[tuple(way)] = None
 
     def _decide(self, turn: Turn, step: int) -> None:
-        """At the end of a round with a backward, write down which way its conditions went: no step says so, too."""
+        """At the end of a round with a backward, write down which way its conditions went: no step
+        says so, too.
+        """
         taken = self._taken.pop(turn.loop, set())
         if (turn.number, turn.round) not in self._trained:
             return
@@ -169,7 +195,9 @@ class Assembler:
                     answers[branch] = goes_on, calls
         for branch, (goes_on, calls) in answers.items():
             holds = branch.side if goes_on else not branch.side
-            fact = tape.Fact(at=branch.at, what="branch", detail=str(holds).lower(), text=branch.text)
+            fact = tape.Fact(
+                at=branch.at, what="branch", detail=str(holds).lower(), text=branch.text
+            )
             around = self.rounds.now()
             own = (turn.number, turn.round)
             fact.stack, fact.iteration = calls, around if own in around else (*around, own)
@@ -226,9 +254,11 @@ class Assembler:
     def _make(self, op: Op) -> tape.Value:
         inputs = tuple(self._values[id(each)] for each in op.inputs if id(each) in self._values)
         made = tape.Value(
-            op.name, op.kind, inputs, at(op.place), stack(op.place), op.requires_grad, op.kind is tape.Kind.UNKNOWN,
+            op.name, op.kind, inputs, at(op.place), stack(op.place), op.requires_grad,
+            op.kind is tape.Kind.UNKNOWN,
             op.cut, dtype=_dtype(op.dtype), in_torch=op.in_torch,
-            checkpointed=op.checkpointed, autocast=op.autocast, inference=op.inference, missing_derivative=op.missing,
+            checkpointed=op.checkpointed, autocast=op.autocast, inference=op.inference,
+            missing_derivative=op.missing,
             order=len(self.tape.events), iteration=self.rounds.now(),
         )  # fmt: skip
         if op.place:
@@ -242,7 +272,8 @@ class Assembler:
             made.text = f"{op.name}()"
         made.zero_gradient = "zero-gradient" in op.flags
         made.arguments = tuple(
-            (key, self._values.get(id(given)) if isinstance(given, Op) else given) for key, given in op.arguments
+            (key, self._values.get(id(given)) if isinstance(given, Op) else given)
+            for key, given in op.arguments
         )
         made.factor = next((each for _, each in op.arguments if type(each) in (int, float)), None)
         if op.inference:
@@ -255,7 +286,11 @@ class Assembler:
             made.flags |= {"gradient"}
             made.parameter = None if op.gradient_of is None else self.parameter(op.gradient_of)
         if op.held is not None:
-            made.parameter, made.at, made.stack = self.parameter(op.held), at(op.held.place), stack(op.held.place)
+            made.parameter, made.at, made.stack = (
+                self.parameter(op.held),
+                at(op.held.place),
+                stack(op.held.place),
+            )
             made.order = self._order(op.held.serial)
             made.name, made.text = ".".join(op.held.path) or op.held.name or "parameter", ""
             made.storage = self.storage(op.held.cell) if op.held.cell is not None else None
@@ -266,10 +301,14 @@ class Assembler:
         made.saves = tuple(self._saved(op, made, *saved) for saved in op.saves)
         return made
 
-    def _saved(self, op: Op, made: tape.Value, role: str, cell: Cell, origin: Op, before: int | None) -> tape.Saved:
+    def _saved(
+        self, op: Op, made: tape.Value, role: str, cell: Cell, origin: Op, before: int | None
+    ) -> tape.Saved:
         storage = self.storage(cell)
         value = made if origin is op else self._values.get(id(origin), made)
-        return tape.Saved(value, storage, storage.version, len(storage.writes) if before is None else before, role)
+        return tape.Saved(
+            value, storage, storage.version, len(storage.writes) if before is None else before, role
+        )
 
     def storage(self, cell: Cell) -> tape.Storage:
         """The storage that a cell stands for."""
@@ -330,13 +369,17 @@ class Assembler:
         if known is None:
             place = stepper.place
             name = source.name(place[0].code, place[0].instruction) if place else ""
-            known = tape.Optimizer(name or stepper.cls.lower(), stepper.cls, at(place), stack=stack(place))
+            known = tape.Optimizer(
+                name or stepper.cls.lower(), stepper.cls, at(place), stack=stack(place)
+            )
             known.unscales = stepper.unscales
             known.number = self._made[known.at, known.stack]
             self._made[known.at, known.stack] += 1
             self._steppers[id(stepper)] = known
         if len(known.parameters) != len(stepper.held):
-            known.parameters[:] = [self.held(each, index in stepper.frozen) for index, each in enumerate(stepper.held)]
+            known.parameters[:] = [
+                self.held(each, index in stepper.frozen) for index, each in enumerate(stepper.held)
+            ]
         assert isinstance(known, tape.Optimizer)
         return known
 
@@ -353,8 +396,14 @@ class Assembler:
         if stepper is None:
             return None
         if id(stepper) not in self._steppers:
-            name = source.name(stepper.place[0].code, stepper.place[0].instruction) if stepper.place else ""
-            self._steppers[id(stepper)] = tape.Scaler(name or "scaler", at(stepper.place), stepper.enabled)
+            name = (
+                source.name(stepper.place[0].code, stepper.place[0].instruction)
+                if stepper.place
+                else ""
+            )
+            self._steppers[id(stepper)] = tape.Scaler(
+                name or "scaler", at(stepper.place), stepper.enabled
+            )
         known: tape.Scaler = self._steppers[id(stepper)]
         return known
 
@@ -363,16 +412,22 @@ class Assembler:
     def _on_backward(self, note: Note) -> Iterator[tape.Event]:
         ops: list[Op] = note.facts["ops"]
         if unseen := next(filter(None, (self._unseen_source(op, note) for op in ops)), ""):
-            self.session.blind[f"{at(note.place)}: this loss carries no gradient, and {unseen}"] = None
+            self.session.blind[f"{at(note.place)}: this loss carries no gradient, and {unseen}"] = (
+                None
+            )
             return
         if note.facts.get("broken") is False:
-            symptom = "this backward failed on a tensor that was overwritten, and which one was not seen"
+            symptom = (
+                "this backward failed on a tensor that was overwritten, and which one was not seen"
+            )
             self.session.blind[f"{at(note.place)}: {symptom}"] = None
         self._emptied.clear()
         self._trained_at = note.serial
         self._trained.update(self.rounds.now())
         values = [self.value(op) for op in ops]
-        loss = values[0] if len(values) == 1 else joined(values, at(note.place), len(self.tape.events))
+        loss = (
+            values[0] if len(values) == 1 else joined(values, at(note.place), len(self.tape.events))
+        )
         handed = "" if note.facts["direct"] else _handed(note.place)
         for value in values:
             value.name = value.name or (_receiver(note.place) if note.facts["direct"] else handed)
@@ -391,11 +446,15 @@ class Assembler:
     def _name_arguments(self, note: Note, *values: tape.Value) -> None:
         """Tensors go by the names that a call has for them, where they were bound to none."""
         frame = note.place[0] if note.place else None
-        for value, name in zip(values, source.arguments(frame.code, frame.instruction) if frame else (), strict=False):
+        for value, name in zip(
+            values, source.arguments(frame.code, frame.instruction) if frame else (), strict=False
+        ):
             value.name = value.name or name
 
     def _carried(self, note: Note, loss: tape.Value) -> Iterator[tape.Kept]:
-        """What each round of a loop hands to the next with its graph, and with that of the round before."""
+        """What each round of a loop hands to the next with its graph, and with that of the round
+        before.
+        """
         now = self.rounds.now()
         handed = [
             (user, value)
@@ -403,29 +462,45 @@ class Assembler:
             for value in user.inputs
             if value.records and _is_earlier(value.iteration, user.iteration, now)
         ]
-        newest = next((value for user, value in handed if not _is_earlier(user.iteration, now, now)), None)
+        newest = next(
+            (value for user, value in handed if not _is_earlier(user.iteration, now, now)), None
+        )
         if newest is not None and any(_is_earlier(user.iteration, now, now) for user, _ in handed):
             self._carries = True
             calls = stack(note.place)
             is_below = newest.stack[: len(calls)] == calls
-            yield tape.Kept(at=(*newest.stack, newest.at)[len(calls) if is_below else -1], value=newest, how="state")
+            yield tape.Kept(
+                at=(*newest.stack, newest.at)[len(calls) if is_below else -1],
+                value=newest,
+                how="state",
+            )
 
     def _unseen_source(self, op: Op, note: Note) -> str:
         """Why it is not known what keeps a loss from carrying a gradient, or ''."""
         opaque = next((each for each in lineage([op]) if "compiled" in each.flags), None)
         if not op.requires_grad and opaque is not None:
-            return f"comes out of compiled code, called at {at(opaque.place)}: --level record looks into it"
+            return (
+                f"comes out of compiled code, called at {at(opaque.place)}: --level record looks "
+                "into it"
+            )
         if not (_is_unexplained(op, note) or self._may_come_out_of_the_dark(op)):
             return ""
         dark = ", ".join(str(switched_at(place)) for place in self.session.left_dark.values())
-        return f"how it was computed was not seen{f'; grad mode was off, unseen, at {dark}' if dark else ''}"
+        return (
+            "how it was computed was not "
+            f"seen{f'; grad mode was off, unseen, at {dark}' if dark else ''}"
+        )
 
     def _may_come_out_of_the_dark(self, op: Op) -> bool:
-        """Whether a loss without gradient hangs on something that a region may have made that was left alone."""
+        """Whether a loss without gradient hangs on something that a region may have made that was
+        left alone.
+        """
         if op.requires_grad or not self.session.left_dark:
             return False
         found = list(lineage([op]))
-        return all(each.cut in (None, tape.Cut.CONSTANT) for each in found) and any(map(_is_unseen, found))
+        return all(each.cut in (None, tape.Cut.CONSTANT) for each in found) and any(
+            map(_is_unseen, found)
+        )
 
     def _on_optimizer(self, note: Note) -> Iterator[tape.Event]:
         optimizer = self.optimizer(note.facts["stepper"])
@@ -445,12 +520,17 @@ class Assembler:
     def _on_clip(self, note: Note) -> Iterator[tape.Event]:
         clipped = tuple(self.held(held) for held in note.facts["held"])
         yield tape.Clip(
-            at=NOWHERE, parameters=clipped, reads_only=note.facts["reads"], exhausted=note.facts["exhausted"]
+            at=NOWHERE,
+            parameters=clipped,
+            reads_only=note.facts["reads"],
+            exhausted=note.facts["exhausted"],
         )
 
     def _on_read(self, note: Note) -> Iterator[tape.Event]:
         read = tuple(self.value(op) for op in note.facts["ops"])
-        yield tape.Clip(at=NOWHERE, parameters=read, reads_only=True, by_library=not note.facts["own"])
+        yield tape.Clip(
+            at=NOWHERE, parameters=read, reads_only=True, by_library=not note.facts["own"]
+        )
 
     def _on_step(self, note: Note) -> Iterator[tape.Event]:
         optimizer = self.optimizer(note.facts["stepper"])
@@ -458,7 +538,9 @@ class Assembler:
         scaler = self.scaler(note.facts["scaler"])
         for loop, branch, _ in self._deciding(note.place):
             self._taken.setdefault(loop, set()).add(branch)
-        event = tape.OptimizerStep(at=NOWHERE, optimizer=optimizer, scaler=scaler, closure=note.facts["closure"])
+        event = tape.OptimizerStep(
+            at=NOWHERE, optimizer=optimizer, scaler=scaler, closure=note.facts["closure"]
+        )
         if _was_taken(note):
             event.starved = len(note.facts["starved"]) == len(note.facts["held"])
             self._overwrite(note)
@@ -466,7 +548,8 @@ class Assembler:
         yield event
 
     def _given(self, note: Note) -> Iterator[tape.Event]:
-        """Gradients that are there after a clearing without any backward: `parameter.grad = …`, which nothing shows.
+        """Gradients that are there after a clearing without any backward: `parameter.grad = …`,
+        which nothing shows.
 
         Where a backward came, which of them the code has set is not known: one stands for them.
         """
@@ -496,7 +579,9 @@ class Assembler:
     def _on_unscale(self, note: Note) -> Iterator[tape.Event]:
         scaler = self.scaler(note.facts["scaler"])
         assert scaler is not None
-        yield tape.Unscale(at=NOWHERE, scaler=scaler, optimizer=self.optimizer(note.facts["stepper"]))
+        yield tape.Unscale(
+            at=NOWHERE, scaler=scaler, optimizer=self.optimizer(note.facts["stepper"])
+        )
 
     def _on_update(self, note: Note) -> Iterator[tape.Event]:
         scaler = self.scaler(note.facts["scaler"])
@@ -507,8 +592,14 @@ class Assembler:
         stepper: Stepper = note.facts["stepper"]
         if id(stepper) not in self._steppers:
             steered = None if stepper.optimizer is None else self.optimizer(stepper.optimizer)
-            name = source.name(stepper.place[0].code, stepper.place[0].instruction) if stepper.place else ""
-            self._steppers[id(stepper)] = tape.Scheduler(name or stepper.cls, at(stepper.place), steered)
+            name = (
+                source.name(stepper.place[0].code, stepper.place[0].instruction)
+                if stepper.place
+                else ""
+            )
+            self._steppers[id(stepper)] = tape.Scheduler(
+                name or stepper.cls, at(stepper.place), steered
+            )
         yield tape.SchedulerStep(at=NOWHERE, scheduler=self._steppers[id(stepper)])
 
     def _on_gradmode(self, note: Note) -> Iterator[tape.Event]:
@@ -517,7 +608,11 @@ class Assembler:
         entered = not note.facts["enabled"] if not by_call else True
         where = switched_at(place) or NOWHERE
         event = tape.GradMode(
-            at=where, enabled=note.facts["enabled"], by_call=by_call, inference=note.facts["inference"], entered=entered
+            at=where,
+            enabled=note.facts["enabled"],
+            by_call=by_call,
+            inference=note.facts["inference"],
+            entered=entered,
         )
         method = place[0].code.co_name if place else ""
         if method == "__enter__":
@@ -533,7 +628,10 @@ class Assembler:
             else NOWHERE
         )
         yield tape.Autocast(
-            at=where, device=note.facts["device"], enabled=note.facts["enabled"], entered=note.facts["entered"]
+            at=where,
+            device=note.facts["device"],
+            enabled=note.facts["enabled"],
+            entered=note.facts["entered"],
         )
 
     def _on_train(self, note: Note) -> Iterator[tape.Event]:
@@ -550,16 +648,22 @@ class Assembler:
         if note.facts["woken"]:
             yield tape.TrainMode(at=NOWHERE, module=module, training=True)
         methods = self._methods(note.place, note.facts["owners"])
-        yield tape.ModuleCall(at=NOWHERE, module=module, result=self.value(note.facts["op"]), within=methods)
+        yield tape.ModuleCall(
+            at=NOWHERE, module=module, result=self.value(note.facts["op"]), within=methods
+        )
 
-    def _methods(self, place: Place, owners: Sequence[tuple[Held, int] | None]) -> tuple[tuple[Span, tape.Module], ...]:
+    def _methods(
+        self, place: Place, owners: Sequence[tuple[Held, int] | None]
+    ) -> tuple[tuple[Span, tape.Module], ...]:
         """The calls of modules' methods that led to a place, outermost first."""
         called = zip(stack(place), reversed(owners[: len(place) - 1]), strict=False)
         found = ((at, self.module(_path(first))) for at, first in called)
         return tuple((at, module) for at, module in found if module is not None)
 
     def _module_of(self, note: Note) -> tape.Module | None:
-        """The module that a note is about: by the name of a parameter of its, which all notes share."""
+        """The module that a note is about: by the name of a parameter of its, which all notes
+        share.
+        """
         return self.module(_path(note.facts.get("first")) or note.facts.get("path", ()))
 
     def _on_inplace(self, note: Note) -> Iterator[tape.Event]:
@@ -586,7 +690,10 @@ class Assembler:
     def _on_inference(self, note: Note) -> Iterator[tape.Event]:
         after: Op = note.facts["after"]
         yield tape.Fact(
-            at=NOWHERE, what="inference-tensor-used", value=self.value(note.facts["before"]), detail=after.name
+            at=NOWHERE,
+            what="inference-tensor-used",
+            value=self.value(note.facts["before"]),
+            detail=after.name,
         )
 
     def _on_fact(self, note: Note) -> Iterator[tape.Event]:
@@ -598,7 +705,11 @@ class Assembler:
             at=note.facts.get("at", NOWHERE),
             what=note.facts["what"],
             value=value,
-            source=self.value(source) if source is not None else self.held(beside) if beside is not None else None,
+            source=self.value(source)
+            if source is not None
+            else self.held(beside)
+            if beside is not None
+            else None,
             module=self._module_of(note),
             detail=note.facts["detail"],
         )
@@ -611,7 +722,9 @@ class Assembler:
 
     def _on_kept(self, note: Note) -> Iterator[tape.Event]:
         total, kept, now = note.facts.get("total"), self.value(note.facts["op"]), self.rounds.now()
-        if total is not None and (self.value(total).iteration == now or total.serial > self._trained_at):
+        if total is not None and (
+            self.value(total).iteration == now or total.serial > self._trained_at
+        ):
             return  # a sum within one round, or within what one backward comes after
         if total is not None and ("unseen" in kept.flags or _is_older(kept, now)):
             return  # the term was there before the loop, or nobody saw when it was made
@@ -636,13 +749,20 @@ def _is_older(value: tape.Value, now: tuple[tuple[int, int], ...]) -> bool:
 
 
 def _was_taken(note: Note) -> bool:
-    """Whether an optimizer stepped: a scaler leaves a step out, or refuses it, before gradients are looked at."""
+    """Whether an optimizer stepped: a scaler leaves a step out, or refuses it, before gradients are
+    looked at.
+    """
     return "starved" in note.facts
 
 
 def _is_unexplained(op: Op, note: Note) -> bool:
     """Whether nothing is known of a loss without gradient but that it was back-propagated."""
-    return op.kind is tape.Kind.DATA and not op.requires_grad and not op.inputs and op.place == note.place
+    return (
+        op.kind is tape.Kind.DATA
+        and not op.requires_grad
+        and not op.inputs
+        and op.place == note.place
+    )
 
 
 def _is_unseen(op: Op) -> bool:
@@ -658,7 +778,9 @@ def _receiver(place: Place) -> str:
 
 
 def _handed(place: Place) -> str:
-    """`loss`, where `accelerator.backward(loss)` is running; of a trainer's call nothing is known."""
+    """`loss`, where `accelerator.backward(loss)` is running; of a trainer's call nothing is
+    known.
+    """
     text = source.text(place[0].code, place[0].instruction) if place else ""
     given = source.arguments(place[0].code, place[0].instruction) if "backward(" in text else ()
     return given[0] if given else ""
@@ -688,15 +810,21 @@ def joined(values: list[tape.Value], where: Span, order: int) -> tape.Value:
     """Several losses that one call back-propagates."""
     grad = any(value.requires_grad for value in values)
     return tape.Value(
-        "torch.autograd.backward", tape.Kind.OPERATION, tuple(values), where, requires_grad=grad, order=order
+        "torch.autograd.backward",
+        tape.Kind.OPERATION,
+        tuple(values),
+        where,
+        requires_grad=grad,
+        order=order,
     )
 
 
 def _fill_unseen(session: Session) -> None:
-    """A loss of a step that was only watched reaches what had a gradient at the step after it, not set by hand.
+    """A loss of a step that was only watched reaches what had a gradient at the step after it, not
+    set by hand.
 
-    Where no step comes any more, it reaches what one of the same place reached before. What that reached by a gradient
-    of zero alone has one here, too, and is not reached.
+    Where no step comes any more, it reaches what one of the same place reached before. What that
+    reached by a gradient of zero alone has one here, too, and is not reached.
     """
     pending: list[tuple[Note, Op]] = []
     reached: dict[tuple[object, ...], tuple[Op, ...]] = {}
@@ -709,7 +837,9 @@ def _fill_unseen(session: Session) -> None:
                 reached[_line(note)] = trained
                 in_vain[_line(note)] = _reached_in_vain(note.facts["ops"], graph)
             else:
-                pending += [(note, op) for op in graph if op.kind is tape.Kind.UNKNOWN and not op.inputs]
+                pending += [
+                    (note, op) for op in graph if op.kind is tape.Kind.UNKNOWN and not op.inputs
+                ]
         elif note.kind == "step" and pending and _was_taken(note):
             starved = note.facts["starved"]
             held = [each for index, each in enumerate(note.facts["held"]) if index not in starved]
@@ -735,7 +865,9 @@ def _fill(op: Op, reached: tuple[Op, ...]) -> None:
 
 
 def _graph(losses: Iterable[Op], stops: str = "") -> list[Op]:
-    """What a backward of these losses runs through, as far as it was seen; not beyond what is flagged `stops`."""
+    """What a backward of these losses runs through, as far as it was seen; not beyond what is
+    flagged `stops`.
+    """
     found = [op for op in losses if op.requires_grad]
     seen = set(map(id, found))
     for op in found:

@@ -19,7 +19,9 @@ from gradlint.trace.text import as_text
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What a part came to: its result, the exception that ended it or "", the optimizer steps, and what was found."""
+    """What a part came to: its result, the exception that ended it or "", the optimizer steps, and
+    what was found.
+    """
 
     value: object
     error: str
@@ -43,9 +45,15 @@ class Watch:
         self.session.start()
 
     def end(self, raised: BaseException | None, name: str, value: object = None) -> Called:
-        """Stop watching; says what was seen. `raised` ended it, where that is no end that was asked for."""
+        """Stop watching; says what was seen. `raised` ended it, where that is no end that was asked
+        for.
+        """
         self.session.close()
-        error = "" if raised is None or isinstance(raised, Stop) else f"{type(raised).__name__}: {raised}"
+        error = (
+            ""
+            if raised is None or isinstance(raised, Stop)
+            else f"{type(raised).__name__}: {raised}"
+        )
         assembler = Assembler(self.session, name)
         tape = assembler.run(error)
         settings = self.settings_for(pathlib.Path.cwd())
@@ -53,7 +61,11 @@ class Watch:
         report = Report(tape, told, self.session, Ending(0, error), assembler.steps, settings.root)
         found = tuple(each.finding for each in told)
         return Called(
-            value, error, self.session.step, found, as_text(report, merged({0: as_json(report)}), verbose=False)
+            value,
+            error,
+            self.session.step,
+            found,
+            as_text(report, merged({0: as_json(report)}), verbose=False),
         )
 
     @staticmethod
@@ -62,7 +74,9 @@ class Watch:
         return isinstance(raised, Stop)
 
 
-def call(function: Callable[[], object], settings_for: SettingsFor, *, level: Level, steps: int | None) -> Called:
+def call(
+    function: Callable[[], object], settings_for: SettingsFor, *, level: Level, steps: int | None
+) -> Called:
     """Call `function` and watch it; an exception of its own ends it and is part of what is told."""
     watch = Watch(settings_for, level=level, steps=steps)
     value: object = None

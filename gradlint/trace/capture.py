@@ -9,5 +9,7 @@ import torch
 
 
 def is_captured(tensor: torch.Tensor) -> bool:
-    """Whether operations on `tensor` are being captured: to ask for a value would make the program's capture fail."""
+    """Whether operations on `tensor` are being captured: to ask for a value would make the
+    program's capture fail.
+    """
     return tensor.is_cuda and torch.cuda.is_current_stream_capturing()

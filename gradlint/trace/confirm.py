@@ -1,4 +1,5 @@
-"""Static findings of the files that a run went through: confirmed by it, refuted by it, or not shown.
+"""Static findings of the files that a run went through: confirmed by it, refuted by it, or not
+shown.
 
 Only what happened counts. That a run reported nothing at a line says nothing against a finding
 there: its condition may not have come about, and a run does not see all. What a run can refute is
@@ -48,7 +49,9 @@ def _verdict(
 
 def _shown(finding: Finding, traced: Sequence[Finding]) -> str:
     """How the run shows a finding, or ''."""
-    same = next((other for other in traced if other.code == finding.code and _meet(finding, other.at)), None)
+    same = next(
+        (other for other in traced if other.code == finding.code and _meet(finding, other.at)), None
+    )
     if same is None:
         return ""
     return f"the run shows it{f' at step {same.step}' if same.step is not None else ''}"
@@ -71,9 +74,14 @@ def _unshown(finding: Finding, ran: Collection[tuple[str, int]]) -> str:
         return "a run does not show this"
     if not _has_run(finding.at, ran):
         return "this line did not run, as far as the run was recorded"
-    missing = next((related.at for related in finding.related if not _has_run(related.at, ran)), None)
+    missing = next(
+        (related.at for related in finding.related if not _has_run(related.at, ran)), None
+    )
     if missing is not None:
-        return f"this line ran, but {missing.path}:{missing.line} did not, as far as the run was recorded"
+        return (
+            f"this line ran, but {missing.path}:{missing.line} did not, as far as the run was "
+            "recorded"
+        )
     return "this line ran, and whether what it takes came about was not seen"
 
 
@@ -98,12 +106,21 @@ def _overlap(one: Span, other: Span) -> bool:
 
 
 def _carried(finding: Finding, tape: Tape) -> str:
-    """A loss that was computed from what stands at the finding carried a gradient, in each backward there was."""
+    """A loss that was computed from what stands at the finding carried a gradient, in each backward
+    there was.
+    """
     sinks = [sink for sink in tape.backwards() if sink.at in _related(finding)]
-    through = [sink for sink in sinks if any(finding.at in (value.at, value.cut_at) for value in sink.ancestors)]
+    through = [
+        sink
+        for sink in sinks
+        if any(finding.at in (value.at, value.cut_at) for value in sink.ancestors)
+    ]
     if not through or not all(sink.value.requires_grad for sink in sinks):
         return ""
-    return f"the loss carried a gradient at {_named(through[0].at)} in all of {len(sinks)} backward passes there"
+    return (
+        f"the loss carried a gradient at {_named(through[0].at)} in all of {len(sinks)} backward "
+        "passes there"
+    )
 
 
 def _trained(finding: Finding, tape: Tape) -> str:
@@ -122,15 +139,22 @@ def _optimizers(finding: Finding, tape: Tape) -> Iterator[Optimizer]:
 
 def _used(finding: Finding, tape: Tape) -> str:
     """What is computed at the finding was part of what was back-propagated."""
-    sink = next((sink for sink in tape.backwards() if any(value.at == finding.at for value in sink.graph)), None)
-    return f"it is part of what was back-propagated at {_named(sink.at)}" if sink is not None else ""
+    sink = next(
+        (sink for sink in tape.backwards() if any(value.at == finding.at for value in sink.graph)),
+        None,
+    )
+    return (
+        f"it is part of what was back-propagated at {_named(sink.at)}" if sink is not None else ""
+    )
 
 
 def _stepped(finding: Finding, tape: Tape) -> str:
     """Each optimizer that is cleared where the finding says has stepped."""
     cleared = [event.optimizer for event in tape.of(ZeroGrad) if event.at in _related(finding)]
     steps = {id(step.optimizer): step for step in tape.of(OptimizerStep)}
-    if not cleared or not all(optimizer is not None and id(optimizer) in steps for optimizer in cleared):
+    if not cleared or not all(
+        optimizer is not None and id(optimizer) in steps for optimizer in cleared
+    ):
         return ""
     return f"the optimizer stepped at {_named(steps[id(cleared[0])].at)}"
 
@@ -162,5 +186,10 @@ def _behind(value: Value, seen: set[int]) -> Iterator[tuple[str, int]]:
     for current in ancestors(value):
         if id(current) not in seen:
             seen.add(id(current))
-            for at in (current.at, *current.stack, *filter(None, [current.cut_at]), *current.cut_stack):
+            for at in (
+                current.at,
+                *current.stack,
+                *filter(None, [current.cut_at]),
+                *current.cut_stack,
+            ):
                 yield at.path, at.line

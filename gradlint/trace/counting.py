@@ -1,4 +1,6 @@
-"""The user's frames together with the counters of their loops, which tell one round of a loop from the next."""
+"""The user's frames together with the counters of their loops, which tell one round of a loop from
+the next.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _callers: dict[int, Place] = {}  # by activation: while it runs, those that call
 
 
 def counted(place: Place) -> Place:
-    """The place with the values of the counters of its loops, where these are plain numbers or names."""
+    """The place with the values of the counters of its loops, where these are plain numbers or
+    names.
+    """
     if not place:
         return place
     first = place[0]
@@ -33,7 +37,12 @@ def _counted(frame: Frame) -> Frame:
     if running is None:
         return frame
     values = running.f_locals
-    return Frame(frame.activation, frame.code, frame.instruction, tuple(_plain(values.get(name)) for name in names))
+    return Frame(
+        frame.activation,
+        frame.code,
+        frame.instruction,
+        tuple(_plain(values.get(name)) for name in names),
+    )
 
 
 def _running(code: CodeType) -> FrameType | None:

@@ -1,8 +1,9 @@
-"""What the source of one function says of a value: by which names what one expression gives is used in another.
+"""What the source of one function says of a value: by which names what one expression gives is used
+in another.
 
-The order of the statements and their conditions do not matter: a name that is bound anywhere to what is computed from a
-value carries it everywhere. Asked only of two places that have both run: what code may do, which the summaries of
-`source/effects.py` say, is no question here.
+The order of the statements and their conditions do not matter: a name that is bound anywhere to
+what is computed from a value carries it everywhere. Asked only of two places that have both run:
+what code may do, which the summaries of `source/effects.py` say, is no question here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _IMPORTS = ast.Import | ast.ImportFrom
 
 @once
 def carriers(code: CodeType, origin: int, use: int) -> frozenset[str]:
-    """The words in the expression at `use` that carry what the one at `origin` gives; '' for that itself."""
+    """The words in the expression at `use` that carry what the one at `origin` gives; '' for that
+    itself.
+    """
     body = function(code)
     if body is None or origin == use:
         return frozenset()
@@ -35,7 +38,9 @@ def carriers(code: CodeType, origin: int, use: int) -> frozenset[str]:
 
 @once
 def divides(code: CodeType, origin: int, use: int) -> bool:
-    """Whether something is divided by what the expression at `origin` gives, and the quotient is used at `use`."""
+    """Whether something is divided by what the expression at `origin` gives, and the quotient is
+    used at `use`.
+    """
     body = function(code)
     if body is None:
         return False
@@ -60,8 +65,12 @@ def divides(code: CodeType, origin: int, use: int) -> bool:
 @functools.cache
 def _imported(path: str) -> frozenset[str]:
     """The names that a file imports: `torch.tensor(numbers)` puts nothing into `torch`."""
-    imports = (node for node in ast.walk(module(path) or ast.Module([], [])) if isinstance(node, _IMPORTS))
-    return frozenset(name.asname or name.name.partition(".")[0] for node in imports for name in node.names)
+    imports = (
+        node for node in ast.walk(module(path) or ast.Module([], [])) if isinstance(node, _IMPORTS)
+    )
+    return frozenset(
+        name.asname or name.name.partition(".")[0] for node in imports for name in node.names
+    )
 
 
 def _evaluated(body: ast.AST, code: CodeType, instruction: int) -> tuple[ast.AST, ...]:
@@ -90,14 +99,18 @@ def _bound(body: ast.AST, code: CodeType) -> list[tuple[str, ast.AST]]:
     return [each for node in ast.walk(body) for each in _bindings(node) if each[0] not in modules]
 
 
-def _carrying(bindings: Sequence[tuple[str, ast.AST]], is_source: Callable[[ast.AST], bool]) -> frozenset[str]:
+def _carrying(
+    bindings: Sequence[tuple[str, ast.AST]], is_source: Callable[[ast.AST], bool]
+) -> frozenset[str]:
     """The names and attributes that hold what is computed from a source."""
     found: set[str] = set()
     grows = True
     while grows:
         grows = False
         for word, value in bindings:
-            if word not in found and any(is_source(node) or _word(node) in found for node in ast.walk(value)):
+            if word not in found and any(
+                is_source(node) or _word(node) in found for node in ast.walk(value)
+            ):
                 found.add(word)
                 grows = True
     return frozenset(found)

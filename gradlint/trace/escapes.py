@@ -1,8 +1,9 @@
-"""Numbers and arrays that left torch and come back: what a new tensor is made from, as far as can be told.
+"""Numbers and arrays that left torch and come back: what a new tensor is made from, as far as can
+be told.
 
-A Python number that is handed on as it came out is the very object. One that equals a number that left torch a moment
-ago is linked to it, too, and so is one that the source of the function that took the other out computes from it;
-constants of the source are not.
+A Python number that is handed on as it came out is the very object. One that equals a number that
+left torch a moment ago is linked to it, too, and so is one that the source of the function that
+took the other out computes from it; constants of the source are not.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def _flat(things: Sequence[Any], depth: int) -> Iterator[Any]:
 
 
 def _origins(memory: Memory, thing: Any, place: Place) -> Iterator[Op]:
-    """What one number or array was copied from: by identity, by value, or by the function that both are in."""
+    """What one number or array was copied from: by identity, by value, or by the function that both
+    are in.
+    """
     known = memory.known(thing) or memory.known(getattr(thing, "base", None))
     if known is not None:
         yield known
@@ -79,26 +82,38 @@ def _numbers(code: CodeType) -> set[float]:
 
 
 def _same_function(memory: Memory, place: Place) -> Iterator[Op]:
-    """What left torch in the function that is running, where its source says that it goes into what is made now."""
+    """What left torch in the function that is running, where its source says that it goes into what
+    is made now.
+    """
     if not place:
         return
     frame = place[0]
     for _, op in memory.escapes:
         if op.step == memory.step and op.inputs:
             left = next((each for each in op.place if each.activation == frame.activation), None)
-            if left is not None and _is_carried(frame, carriers(frame.code, left.instruction, frame.instruction)):
-                yield _divisor(op, place) if divides(frame.code, left.instruction, frame.instruction) else op
+            if left is not None and _is_carried(
+                frame, carriers(frame.code, left.instruction, frame.instruction)
+            ):
+                yield (
+                    _divisor(op, place)
+                    if divides(frame.code, left.instruction, frame.instruction)
+                    else op
+                )
 
 
 def _divisor(op: Op, place: Place) -> Op:
     """The number that a number which left torch divides: `bound / norm.item()`."""
-    quotient = Op("python", Kind.OPERATION, (op,), place, next(serial), op.step, False, in_torch=False)
+    quotient = Op(
+        "python", Kind.OPERATION, (op,), place, next(serial), op.step, False, in_torch=False
+    )
     quotient.flags = frozenset({"quotient"})
     return quotient
 
 
 def _is_carried(frame: Frame, words: frozenset[str]) -> bool:
-    """Whether one of these names may have a number: a tensor of the same name, at another time, is followed itself."""
+    """Whether one of these names may have a number: a tensor of the same name, at another time, is
+    followed itself.
+    """
     if not words:
         return False
     variables = next((variables for running, variables in scopes() if running is frame.code), {})
@@ -118,9 +133,13 @@ def _value(word: str, variables: Mapping[str, Any]) -> Any:
 
 
 def _may_give(iterable: Any) -> bool:
-    """Whether the items of an iterable may be what its methods were given: not those of a library's loader, or of its
-    progress bar, to which a loss is only shown."""
-    if isinstance(iterable, (Sequence, AbstractSet, Mapping)) or type(iterable).__module__ == "numpy":
+    """Whether the items of an iterable may be what its methods were given: not those of a library's
+    loader, or of its progress bar, to which a loss is only shown.
+    """
+    if (
+        isinstance(iterable, (Sequence, AbstractSet, Mapping))
+        or type(iterable).__module__ == "numpy"
+    ):
         return True
     file = getattr(sys.modules.get(type(iterable).__module__), "__file__", None)
     return file is None or is_users_path(file)

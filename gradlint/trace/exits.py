@@ -19,7 +19,9 @@ Report = Callable[[str], bool]
 
 @contextlib.contextmanager
 def watched(report: Report) -> Iterator[None]:
-    """Within, `os._exit`, SIGTERM and the like call `report` first; not in a forked process, whose report it is not."""
+    """Within, `os._exit`, SIGTERM and the like call `report` first; not in a forked process, whose
+    report it is not.
+    """
     home = os.getpid()
     put = {}
     for name in _WAYS:
@@ -39,10 +41,15 @@ def watched(report: Report) -> Iterator[None]:
 def _terminable(report: Report, home: int) -> Iterator[None]:
     """SIGTERM ends the process at once, as it does alone: no `finally` of the program's runs.
 
-    Unless the program handles it: who asks what is done about it is told that nothing is. Ranks have another way.
+    Unless the program handles it: who asks what is done about it is told that nothing is. Ranks
+    have another way.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or ranks.rank() is not None or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if (
+        not is_main
+        or ranks.rank() is not None
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
         yield
         return
 
@@ -85,7 +92,9 @@ class _Signals:
         return signal.SIG_DFL if handler is self.ours else handler
 
 
-def _reporting(name: str, original: Callable[..., Any], report: Report, home: int) -> Callable[..., Any]:
+def _reporting(
+    name: str, original: Callable[..., Any], report: Report, home: int
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def leave(*args: Any, **kwargs: Any) -> Any:
         if os.getpid() == home:

@@ -1,7 +1,7 @@
 """Looking at the graph of a loss: which saved tensor was overwritten, and by what.
 
-This reads private parts of torch (`_saved_*`, `_sequence_nr`); it happens when a backward has failed, or when something
-was written behind autograd's back, never on the way of a healthy step.
+This reads private parts of torch (`_saved_*`, `_sequence_nr`); it happens when a backward has
+failed, or when something was written behind autograd's back, never on the way of a healthy step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from gradlint.trace.session import Session
 
 _OVERWRITTEN = "modified by an inplace operation"
 _VERSION = re.compile(r"expected version (\d+)")
-UNUSED = "appears to not have been used in the graph"  # torch 2.13: "The differentiated Tensor at index 0 …"
+# torch 2.13: "The differentiated Tensor at index 0 …"
+UNUSED = "appears to not have been used in the graph"
 _FREED = "backward through the graph a second time"
 _RESULT = ("result", "output", "out")
 _OTHER = ("other", "weight", "mat2", "tensor2", "exponent", "vec", "batch2")
@@ -38,7 +39,9 @@ def nodes(losses: Iterable[torch.Tensor]) -> Iterator[Any]:
                 pending.append(source)
 
 
-def backward_failed(session: Session, note: Note, losses: list[torch.Tensor], error: RuntimeError) -> None:
+def backward_failed(
+    session: Session, note: Note, losses: list[torch.Tensor], error: RuntimeError
+) -> None:
     """Find out which record a failing backward is about."""
     text = str(error)
     with session.paused():
@@ -48,12 +51,20 @@ def backward_failed(session: Session, note: Note, losses: list[torch.Tensor], er
             _mark_freed(note, losses)
 
 
-def grad_failed(session: Session, note: Note, losses: list[torch.Tensor], inputs: list[torch.Tensor]) -> None:
-    """Find the tensor whose gradient was asked for, and of which nothing in the graphs was computed."""
+def grad_failed(
+    session: Session, note: Note, losses: list[torch.Tensor], inputs: list[torch.Tensor]
+) -> None:
+    """Find the tensor whose gradient was asked for, and of which nothing in the graphs was
+    computed.
+    """
     with session.paused():
         found = set(nodes(losses))
         for tensor, op in zip(inputs, note.facts["inputs"], strict=True):
-            node = torch.autograd.graph.get_gradient_edge(tensor).node if tensor.requires_grad else None
+            node = (
+                torch.autograd.graph.get_gradient_edge(tensor).node
+                if tensor.requires_grad
+                else None
+            )
             if node is not None and node not in found:
                 loss = note.facts["ops"][0]
                 session.note("fact", note.place, what="unmet-input", op=op, source=loss, detail="")
@@ -75,7 +86,9 @@ def _overwritten(session: Session, note: Note, losses: list[torch.Tensor]) -> bo
 
 
 def _unseen(session: Session, note: Note, losses: list[torch.Tensor]) -> Op | None:
-    """The record of the loss of a step that was only watched, with the parameters that it hangs on."""
+    """The record of the loss of a step that was only watched, with the parameters that it hangs
+    on.
+    """
     loss: Op = note.facts["ops"][0]
     if loss.kind is Kind.UNKNOWN and not loss.inputs:
         leaves = (getattr(node, "variable", None) for node in nodes(losses))
@@ -85,8 +98,12 @@ def _unseen(session: Session, note: Note, losses: list[torch.Tensor]) -> Op | No
     return loss if "unseen" in loss.flags else None
 
 
-def _mark_unseen(session: Session, loss: Op, attribute: str, tensor: torch.Tensor, version: int) -> bool:
-    """Write down for a loss that something on the way to it saved `tensor`, and what wrote there since."""
+def _mark_unseen(
+    session: Session, loss: Op, attribute: str, tensor: torch.Tensor, version: int
+) -> bool:
+    """Write down for a loss that something on the way to it saved `tensor`, and what wrote there
+    since.
+    """
     cell = session.memory.cell(tensor)
     before = sum(written.version <= version for written in cell.writes)
     if before == len(cell.writes):
@@ -96,7 +113,9 @@ def _mark_unseen(session: Session, loss: Op, attribute: str, tensor: torch.Tenso
 
 
 def _stale(node: Any) -> Iterator[tuple[str, torch.Tensor, int | None]]:
-    """The saved tensors of a node that no longer are what was saved, each with the version that it had then."""
+    """The saved tensors of a node that no longer are what was saved, each with the version that it
+    had then.
+    """
     for attribute in _attributes(node):
         try:
             getattr(node, attribute)
@@ -120,9 +139,13 @@ def _live(node: Any, attribute: str) -> list[torch.Tensor]:
         got.append(tensor)
         return tensor
 
-    raw = getattr(node, f"_raw{attribute}" if attribute.startswith("_") else f"_raw_{attribute}", ())
+    raw = getattr(
+        node, f"_raw{attribute}" if attribute.startswith("_") else f"_raw_{attribute}", ()
+    )
     for each in raw if isinstance(raw, tuple) else (raw,):
-        with contextlib.suppress(RuntimeError):  # torch cannot pack some outputs that were overwritten
+        with contextlib.suppress(
+            RuntimeError
+        ):  # torch cannot pack some outputs that were overwritten
             each.register_hooks(pack, lambda packed: packed)
     return got
 
@@ -144,20 +167,26 @@ def lineage(ops: Iterable[Op]) -> Iterator[Op]:
 
 
 def _maker(ops: Iterable[Op], node: Any) -> Op | None:
-    """The record of the operation that made a node: the narrowest whose calls include its number."""
+    """The record of the operation that made a node: the narrowest whose calls include its
+    number.
+    """
     number = getattr(node, "_sequence_nr", lambda: -1)()
     fitting = [op for op in ops if op.sequence[0] <= number < op.sequence[1]]
     return min(fitting, key=lambda op: (op.sequence[1] - op.sequence[0], op.serial), default=None)
 
 
 def maker_of(ops: Iterable[Op], node: Any) -> Op | None:
-    """The record of the operation that made a node, among records and what they were computed from."""
+    """The record of the operation that made a node, among records and what they were computed
+    from.
+    """
     return _maker(_by_sequence(ops), node)
 
 
 def saved(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors that a node saved, by attribute."""
-    return ((attribute, tensor) for attribute in _attributes(node) for tensor in _saved(node, attribute))
+    return (
+        (attribute, tensor) for attribute in _attributes(node) for tensor in _saved(node, attribute)
+    )
 
 
 def _mark(session: Session, op: Op, attribute: str, tensor: torch.Tensor) -> None:
@@ -166,7 +195,9 @@ def _mark(session: Session, op: Op, attribute: str, tensor: torch.Tensor) -> Non
     held = _parameter(session, tensor)
     cell = session.memory.cell(tensor)
     if held is not None and held.cell is not None and not cell.writes:
-        cell = held.cell  # nothing has been written since the last step: what was before is known to the parameter
+        cell = (
+            held.cell
+        )  # nothing has been written since the last step: what was before is known to the parameter
     if held is not None:
         held.cell = cell
     source = _source(op, role, cell, held)
@@ -181,7 +212,10 @@ def _role(attribute: str) -> str:
 
 def _parameter(session: Session, tensor: torch.Tensor) -> Any:
     key = storage_key(tensor)
-    return next((held for parameter, held in session.memory.parameters() if storage_key(parameter) == key), None)
+    return next(
+        (held for parameter, held in session.memory.parameters() if storage_key(parameter) == key),
+        None,
+    )
 
 
 def _source(op: Op, role: str, cell: Cell, held: Any) -> Op:
@@ -214,9 +248,13 @@ def _is_freed(node: Any, attribute: str) -> bool:
 
 
 def overwritten_unseen(session: Session, note: Note, losses: list[torch.Tensor]) -> None:
-    """Find saved tensors that were written through `.data` since: autograd does not notice, so we look."""
+    """Find saved tensors that were written through `.data` since: autograd does not notice, so we
+    look.
+    """
     unseen = {
-        key: cell for key, cell in session.memory.cells.items() if any(not written.counted for written in cell.writes)
+        key: cell
+        for key, cell in session.memory.cells.items()
+        if any(not written.counted for written in cell.writes)
     }
     if not unseen:
         return
@@ -237,8 +275,12 @@ def overwritten_unseen(session: Session, note: Note, losses: list[torch.Tensor])
 
 
 def _keep_writes(session: Session, cells: Iterable[Cell]) -> None:
-    """The notes of writes that spoil a gradient without an error outlast their step; the next ones are recorded."""
-    for write in (each for cell in cells for each in cell.writes if not (each.counted or each.lasts)):
+    """The notes of writes that spoil a gradient without an error outlast their step; the next ones
+    are recorded.
+    """
+    for write in (
+        each for cell in cells for each in cell.writes if not (each.counted or each.lasts)
+    ):
         write.lasts = True
         session.came_late(write.place)
 

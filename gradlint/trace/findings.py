@@ -1,4 +1,6 @@
-"""What the rules say of a traced run, with what only a run can add: the step, the route, the parameters not reached."""
+"""What the rules say of a traced run, with what only a run can add: the step, the route, the
+parameters not reached.
+"""
 
 from __future__ import annotations
 
@@ -51,29 +53,45 @@ class Told:
 
     @property
     def cuts(self) -> bool:
-        """Whether the route ends in what carries no gradient: then that is why parameters are not reached."""
+        """Whether the route ends in what carries no gradient: then that is why parameters are not
+        reached.
+        """
         return bool(self.route) and not self.route[-1].carries
 
     @property
     def stops(self) -> tuple[Place, ...]:
-        """The route as people read it: several operations of one expression, inside of a library's call, are one."""
-        return tuple(next(places) for _, places in itertools.groupby(self.route, lambda place: (place.at, place.text)))
+        """The route as people read it: several operations of one expression, inside of a library's
+        call, are one.
+        """
+        return tuple(
+            next(places)
+            for _, places in itertools.groupby(self.route, lambda place: (place.at, place.text))
+        )
 
 
-def findings(tape: Tape, steps: dict[int, int], settings: Settings, contract: Contract | None = None) -> list[Told]:
-    """What the rules find on the tape of a run, but for what settings and comments leave out, the worst first.
+def findings(
+    tape: Tape, steps: dict[int, int], settings: Settings, contract: Contract | None = None
+) -> list[Told]:
+    """What the rules find on the tape of a run, but for what settings and comments leave out, the
+    worst first.
 
     Of a part, it is what its contract lets them say.
     """
-    speaking = (rule for rule in rules().values() if contract is None or contract.may_speak(rule.code))
+    speaking = (
+        rule for rule in rules().values() if contract is None or contract.may_speak(rule.code)
+    )
     found = [
-        finding if contract is None else replace(finding, severity=min(finding.severity, contract.most))
+        finding
+        if contract is None
+        else replace(finding, severity=min(finding.severity, contract.most))
         for finding in judge((rule for rule in speaking if rule.at_run_time), (tape,))
         if (contract is None or contract.lets(finding))
         and finding.at != NOWHERE
         and settings.reports(finding.code, pathlib.Path(finding.at.path).absolute())
     ]
-    return [_told(finding, tape, steps) for finding in sorted(_unsuppressed(found), key=_worst_first)]
+    return [
+        _told(finding, tape, steps) for finding in sorted(_unsuppressed(found), key=_worst_first)
+    ]
 
 
 def _worst_first(finding: Finding) -> tuple[object, ...]:
@@ -86,7 +104,9 @@ def _unsuppressed(found: Iterable[Finding]) -> Iterator[Finding]:
         by_file.setdefault(finding.at.path, []).append(finding)
     for path, group in by_file.items():
         text = _text(path)
-        yield from group if text is None else suppress.apply(path, text, group, at_run_time().__contains__)
+        yield from (
+            group if text is None else suppress.apply(path, text, group, at_run_time().__contains__)
+        )
 
 
 def _text(path: str) -> str | None:
@@ -102,9 +122,19 @@ def _told(finding: Finding, tape: Tape, steps: dict[int, int]) -> Told:
     route = route_to(sink.value, finding.at) if sink is not None else ()
     own = None if route else next((each for each in tape.events if each.at == finding.at), None)
     event = own or sink
-    step = finding.step if finding.step is not None else steps.get(event.order) if event is not None else None
+    step = (
+        finding.step
+        if finding.step is not None
+        else steps.get(event.order)
+        if event is not None
+        else None
+    )
     found = replace(finding, step=step)
-    return Told(found, route, *missed(sink, tape)) if sink is not None and route else Told(found, route, ())
+    return (
+        Told(found, route, *missed(sink, tape))
+        if sink is not None and route
+        else Told(found, route, ())
+    )
 
 
 def _sink(finding: Finding, tape: Tape) -> Backward | None:
@@ -112,7 +142,10 @@ def _sink(finding: Finding, tape: Tape) -> Backward | None:
     places = {finding.at, *(related.at for related in finding.related)}
     fitting = [sink for sink in tape.backwards() if sink.at in places]
     through = [sink for sink in fitting if route_to(sink.value, finding.at)]
-    return next((sink for sink in through if not sink.value.requires_grad), next(iter(through or fitting), None))
+    return next(
+        (sink for sink in through if not sink.value.requires_grad),
+        next(iter(through or fitting), None),
+    )
 
 
 def place(value: Value) -> Span:
@@ -143,7 +176,9 @@ def _path(value: Value | None, came: dict[int, Value | None]) -> Iterator[Place]
 
 
 def missed(sink: Backward, tape: Tape) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The parameters of the optimizers that a backward does not reach, and all that they hold to train, by name."""
+    """The parameters of the optimizers that a backward does not reach, and all that they hold to
+    train, by name.
+    """
     reached = {id(value.parameter) for value in graph(sink.value) if value.parameter is not None}
     held = {
         value.parameter.path: id(value.parameter) in reached

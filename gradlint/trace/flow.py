@@ -1,4 +1,5 @@
-"""Whether gradients flow from a loss to a model's parameters; where not, the lines that keep them from it.
+"""Whether gradients flow from a loss to a model's parameters; where not, the lines that keep them
+from it.
 
 ```python
 with recording() as assert_gradients_flow:
@@ -44,10 +45,12 @@ Models = torch.nn.Module | Mapping[str, torch.nn.Module] | Iterable[torch.nn.Mod
 
 
 class AssertGradientsFlow(Protocol):
-    """Raises AssertionError unless every parameter of the model that requires one gets a gradient of the loss.
+    """Raises AssertionError unless every parameter of the model that requires one gets a gradient
+    of the loss.
 
-    Several losses count together; several models go by their numbers, `0.weight`, or by the keys of a dict.
-    `except_for` names parameters, or modules by their dotted path, that are meant to get none.
+    Several losses count together; several models go by their numbers, `0.weight`, or by the keys of
+    a dict. `except_for` names parameters, or modules by their dotted path, that are meant to get
+    none.
     """
 
     def __call__(self, loss: Losses, model: Models, *, except_for: Iterable[str] = ()) -> None: ...
@@ -55,7 +58,9 @@ class AssertGradientsFlow(Protocol):
 
 @contextlib.contextmanager
 def recording() -> Iterator[AssertGradientsFlow]:
-    """Records what runs inside, and gives the assertion that says what keeps gradients from a model."""
+    """Records what runs inside, and gives the assertion that says what keeps gradients from a
+    model.
+    """
     source.begin()
     session = Session("record")
     probes.install(session)
@@ -66,13 +71,16 @@ def recording() -> Iterator[AssertGradientsFlow]:
         session.close()
 
 
-def _assert_gradients_flow(session: Session, loss: Losses, model: Models, *, except_for: Iterable[str] = ()) -> None:
+def _assert_gradients_flow(
+    session: Session, loss: Losses, model: Models, *, except_for: Iterable[str] = ()
+) -> None:
     __tracebackhide__ = True
     exempt = (except_for,) if isinstance(except_for, str) else tuple(except_for)
     wanted = {
         name: parameter
         for name, parameter in _parameters(model)
-        if parameter.requires_grad and not any(name == each or name.startswith(f"{each}.") for each in exempt)
+        if parameter.requires_grad
+        and not any(name == each or name.startswith(f"{each}.") for each in exempt)
     }
     if not wanted:
         raise AssertionError("the model has no parameter that requires a gradient")
@@ -80,7 +88,11 @@ def _assert_gradients_flow(session: Session, loss: Losses, model: Models, *, exc
     with session.paused():
         told = _Explained(session, losses, wanted)
         gradients = _gradients(losses, wanted)
-    starved = [name for name, gradient in gradients.items() if gradient is None or told.is_only_zero(name, gradient)]
+    starved = [
+        name
+        for name, gradient in gradients.items()
+        if gradient is None or told.is_only_zero(name, gradient)
+    ]
     if starved:
         raise AssertionError("\n".join(told.message(starved)))
 
@@ -94,27 +106,37 @@ def _parameters(model: Models) -> Iterator[tuple[str, torch.Tensor]]:
         yield from each.named_parameters(prefix=str(key))
 
 
-def _gradients(losses: Sequence[torch.Tensor], wanted: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor | None]:
+def _gradients(
+    losses: Sequence[torch.Tensor], wanted: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor | None]:
     """What autograd gives each parameter; the graph is kept for the backward of the test."""
     carrying = [loss for loss in losses if loss.requires_grad]
     if not carrying:
         return dict.fromkeys(wanted)
-    found = torch.autograd.grad(carrying, list(wanted.values()), retain_graph=True, allow_unused=True)
+    found = torch.autograd.grad(
+        carrying, list(wanted.values()), retain_graph=True, allow_unused=True
+    )
     return dict(zip(wanted, found, strict=True))
 
 
 class _Explained:
     """What was recorded of a loss, held against the parameters that it should reach."""
 
-    def __init__(self, session: Session, losses: Sequence[torch.Tensor], wanted: Mapping[str, torch.Tensor]) -> None:
+    def __init__(
+        self, session: Session, losses: Sequence[torch.Tensor], wanted: Mapping[str, torch.Tensor]
+    ) -> None:
         assembler = Assembler(session, "test")
         place = nearest()
         values = [assembler.value(session.memory.of(loss, place)) for loss in losses]
         self.loss = values[0] if len(values) == 1 else joined(values, at(place), 0)
-        self.parameters = {name: assembler.parameter(session.memory.held(each)) for name, each in wanted.items()}
+        self.parameters = {
+            name: assembler.parameter(session.memory.held(each)) for name, each in wanted.items()
+        }
 
     def is_only_zero(self, name: str, gradient: torch.Tensor) -> bool:
-        """Whether a gradient is zero for what the loss is computed by: each route has a derivative of zero."""
+        """Whether a gradient is zero for what the loss is computed by: each route has a derivative
+        of zero.
+        """
         if bool(gradient.count_nonzero()):
             return False
         routes = [value for value in self._sloped() if value.parameter is self.parameters[name]]
@@ -136,7 +158,10 @@ class _Explained:
 
     def message(self, starved: Collection[str]) -> Iterator[str]:
         """What is wrong, and below it each line that is to blame."""
-        yield f"no gradient reaches {len(starved)} of {len(self.parameters)} parameters: {listed(starved, _SHOWN)}"
+        yield (
+            f"no gradient reaches {len(starved)} of {len(self.parameters)} parameters: "
+            f"{listed(starved, _SHOWN)}"
+        )
         left = set(starved)
         blamed: dict[Span, tuple[str, set[str]]] = {}
         for value, why in self._culprits():
@@ -145,7 +170,9 @@ class _Explained:
                 blamed.setdefault(place(value), (why, set()))[1].update(names)
                 left -= names
         for where, (why, names) in blamed.items():
-            yield from _shown(where, why if names == set(starved) else f"{why}: {listed(sorted(names), _SHOWN)}")
+            yield from _shown(
+                where, why if names == set(starved) else f"{why}: {listed(sorted(names), _SHOWN)}"
+            )
         if left:
             yield from self._unexplained(sorted(left))
 

@@ -1,7 +1,8 @@
-"""Where the program is: the user's frames while it runs, and what stands there in the source, looked up afterwards.
+"""Where the program is: the user's frames while it runs, and what stands there in the source,
+looked up afterwards.
 
-While recording, a place is only a tuple of `Frame`: who is active, in which code, at which instruction. Lines, columns
-and loops are worked out when a report asks for them.
+While recording, a place is only a tuple of `Frame`: who is active, in which code, at which
+instruction. Lines, columns and loops are worked out when a report asks for them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from gradlint.rule import packages
 
 
 class Frame(NamedTuple):
-    """One activation of a function of the user's: its number, its code, the instruction, and its loops' counters."""
+    """One activation of a function of the user's: its number, its code, the instruction, and its
+    loops' counters.
+    """
 
     activation: int
     code: CodeType
@@ -45,7 +48,9 @@ _LIBRARY = tuple(
         os.path.join(os.path.realpath(sysconfig.get_paths()["scripts"]), ""),
     }
 )
-_INSTALLED = frozenset({"site-packages", "dist-packages"})  # wherever it is: an environment's, the user's, a second one
+_INSTALLED = frozenset(
+    {"site-packages", "dist-packages"}
+)  # wherever it is: an environment's, the user's, a second one
 _TORCH = f"{os.sep}torch{os.sep}"
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _HANDLER = "handle_torch_function"
@@ -54,19 +59,25 @@ _judged: list[CodeType] = []  # kept, so that an id stays what it is
 _activations = itertools.count(1)
 _callers: dict[int, Place] = {}  # by activation
 _MOST_CALLERS = 4096
-RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR  # by another caller each time
+RESUMED = (
+    inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+)  # by another caller each time
 _own: set[str] = set()
 
 
 def adopt(path: str) -> None:
-    """Count a file, or those below a folder, as the user's, although it is installed: it is what was asked to run."""
+    """Count a file, or those below a folder, as the user's, although it is installed: it is what
+    was asked to run.
+    """
     real = os.path.realpath(path)
     _own.add(os.path.join(real, "") if os.path.isdir(real) else real)
     _users.clear()
 
 
 def is_users(code: CodeType) -> bool:
-    """Whether `code` was written by the user: not the standard library, not an installed package."""
+    """Whether `code` was written by the user: not the standard library, not an installed
+    package.
+    """
     known = _users.get(id(code))
     if known is None:
         known = is_users_path(code.co_filename)
@@ -115,7 +126,9 @@ def ipython_cell(file: str) -> str:
 
 
 class _Number(int):
-    """The number of an activation; called, should the program begin to trace its frames, it asks for no more calls."""
+    """The number of an activation; called, should the program begin to trace its frames, it asks
+    for no more calls.
+    """
 
     __slots__ = ()
 
@@ -124,7 +137,9 @@ class _Number(int):
 
 
 def activation(frame: FrameType) -> int:
-    """A number for this activation of a function; kept in `f_trace`, which nothing reads while no one traces."""
+    """A number for this activation of a function; kept in `f_trace`, which nothing reads while no
+    one traces.
+    """
     if sys.gettrace() is not None:
         return id(frame)
     number: Any = frame.f_trace
@@ -146,13 +161,18 @@ def here() -> Place:
         if known or (known is None and is_users(code)):
             number = activation(frame)
             callers = _callers.get(number)
-            return (Frame(number, code, frame.f_lasti), *(_calling(frame) if callers is None else callers))
+            return (
+                Frame(number, code, frame.f_lasti),
+                *(_calling(frame) if callers is None else callers),
+            )
         frame = frame.f_back
     return ()
 
 
 def _calling(frame: FrameType) -> Place:
-    """The user's frames that called `frame`. While an activation runs they stand still, so they are kept for it."""
+    """The user's frames that called `frame`. While an activation runs they stand still, so they are
+    kept for it.
+    """
     inner = [frame]
     place: Place = ()
     each = frame.f_back
@@ -183,7 +203,9 @@ def is_direct() -> bool:
 
 
 def nearest() -> Place:
-    """As `here`; where no frame is the user's, the nearest that is not torch's, so that a place is never empty."""
+    """As `here`; where no frame is the user's, the nearest that is not torch's, so that a place is
+    never empty.
+    """
     place = here()
     if place:
         return place
@@ -194,7 +216,9 @@ def nearest() -> Place:
 
 
 def local(code: CodeType, name: str) -> Any:
-    """A variable of the function of `code`, where no function of the user's runs inside of it; else None."""
+    """A variable of the function of `code`, where no function of the user's runs inside of it; else
+    None.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_users(frame.f_code):
         if frame.f_code is code:
@@ -204,10 +228,11 @@ def local(code: CodeType, name: str) -> Any:
 
 
 def unwatched(steps: Iterable[_Step], code: Callable[[_Step], CodeType]) -> Iterator[_Step]:
-    """Of running frames, or of a traceback's, the innermost first, those that would be there if nobody watched.
+    """Of running frames, or of a traceback's, the innermost first, those that would be there if
+    nobody watched.
 
-    Where torch hands a call of a Python function of its own to our mode, the handler goes with our frame, and so does
-    the function that asked it, which our mode calls once more.
+    Where torch hands a call of a Python function of its own to our mode, the handler goes with our
+    frame, and so does the function that asked it, which our mode calls once more.
     """
     left, is_redone = iter(steps), False
     for step in left:

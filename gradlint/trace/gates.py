@@ -1,4 +1,6 @@
-"""Gates: the conditions on the way to a step, and which of them a round failed that did not come to it."""
+"""Gates: the conditions on the way to a step, and which of them a round failed that did not come to
+it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ Way: TypeAlias = tuple[Condition, ...]  # outermost first
 def asked(way: Way, taken: AbstractSet[Branch]) -> Iterator[tuple[Condition, bool]]:
     """The conditions on the way that a round asked, and whether it went on there.
 
-    Where it did not come to the step, one of them was in its way, and what lies behind that one was not asked. Of those
-    that no other step shows to be passed it is the one that counts best: `i % n == 0`, and not `loss.isfinite()`.
+    Where it did not come to the step, one of them was in its way, and what lies behind that one was
+    not asked. Of those that no other step shows to be passed it is the one that counts best:
+    `i % n == 0`, and not `loss.isfinite()`.
     """
     shut = [branch for branch, _ in way if branch not in taken]
     gate = max(reversed(shut), key=counts, default=None)

@@ -1,4 +1,6 @@
-"""One self-contained page: the findings, the chain of each loss as a picture, the steps, the gradients' norms."""
+"""One self-contained page: the findings, the chain of each loss as a picture, the steps, the
+gradients' norms.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,17 @@ from dataclasses import dataclass, field
 from gradlint.finding import Span
 from gradlint.owners import grouped
 from gradlint.report._place import count
-from gradlint.tape import Backward, Clip, Event, OptimizerStep, ScalerUpdate, SchedulerStep, Tape, Unscale, ZeroGrad
+from gradlint.tape import (
+    Backward,
+    Clip,
+    Event,
+    OptimizerStep,
+    ScalerUpdate,
+    SchedulerStep,
+    Tape,
+    Unscale,
+    ZeroGrad,
+)
 from gradlint.trace import source, trainers
 from gradlint.trace.findings import Told
 from gradlint.trace.routes import Stop, fold, layers, losses
@@ -24,22 +36,30 @@ _WIDE, _HIGH, _GAP, _ROW = 270, 62, 36, 16
 _FITS = 35  # characters of a line in a box
 _MOST_STEPS, _MOST_PARAMETERS = 60, 60
 _MARKS: tuple[tuple[type[Event], str], ...] = (
-    (ZeroGrad, "zero"), (Backward, "backward"), (Unscale, "unscale"), (Clip, "clip"), (OptimizerStep, "step"),
+    (ZeroGrad, "zero"), (Backward, "backward"), (Unscale, "unscale"), (Clip, "clip"),
+    (OptimizerStep, "step"),
     (ScalerUpdate, "update"), (SchedulerStep, "scheduler"),
 )  # fmt: skip
 
 _STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem;color:#1c1e21;background:#fff}
-h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}code,pre,text{font-family:ui-monospace,monospace;font-size:12px}
-details{border:1px solid #d0d4da;border-radius:6px;margin:.5rem 0;padding:.4rem .8rem}summary{cursor:pointer}
-.error{border-left:5px solid #c62828}.warning{border-left:5px solid #ef8f00}.note{border-left:5px solid #1976d2}
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem}
+body{color:#1c1e21;background:#fff}
+h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}
+code,pre,text{font-family:ui-monospace,monospace;font-size:12px}
+details{border:1px solid #d0d4da;border-radius:6px;margin:.5rem 0;padding:.4rem .8rem}
+summary{cursor:pointer}
+.error{border-left:5px solid #c62828}.warning{border-left:5px solid #ef8f00}
+.note{border-left:5px solid #1976d2}
 pre{background:#f5f6f8;padding:.6rem;overflow-x:auto}mark{background:#ffd9d6;display:inline-block;min-width:100%}
-.scroll{overflow-x:auto}rect.cut{stroke:#c62828;stroke-width:2}rect.dead{stroke-dasharray:4 3}text.without{fill:#c62828}
-.zero{fill:#90a4ae}.backward{fill:#1976d2}.unscale{fill:#7b1fa2}.clip{fill:#ef8f00}.step{fill:#2e7d32}.update{fill:#00838f}
+.scroll{overflow-x:auto}rect.cut{stroke:#c62828;stroke-width:2}rect.dead{stroke-dasharray:4 3}
+text.without{fill:#c62828}
+.zero{fill:#90a4ae}
+.backward{fill:#1976d2}.unscale{fill:#7b1fa2}.clip{fill:#ef8f00}.step{fill:#2e7d32}.update{fill:#00838f}
 .scheduler{fill:#8d6e63}@media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e6ea}pre{background:#22252b}
 mark{background:#5c2320;color:inherit}text{fill:#e4e6ea}rect.stop{fill:#22252b!important}td,th{border-color:#3a3f47}}
 table{border-collapse:collapse}td,th{border:1px solid #d0d4da;padding:.2rem .6rem;text-align:left}
-@media print{body{max-width:none;color:#000;background:#fff}.scroll{overflow:visible}svg{max-width:100%;height:auto}}
+@media print{body{max-width:none;color:#000;background:#fff}
+.scroll{overflow:visible}svg{max-width:100%;height:auto}}
 """
 # The cut comes into view, and on paper every finding is open.
 _SCRIPT = """
@@ -47,10 +67,13 @@ for (const box of document.querySelectorAll(".scroll")) {
   const cut = box.querySelector("rect.cut");
   if (cut) box.scrollLeft = cut.x.baseVal.value - box.clientWidth / 2 + cut.width.baseVal.value / 2;
 }
-addEventListener("beforeprint", () => { for (const each of document.querySelectorAll("details")) each.open = true; });
+addEventListener("beforeprint", () => {
+  for (const each of document.querySelectorAll("details")) each.open = true;
+});
 """
 _KEY = (
-    '<svg width="14" height="14"><rect class="{}" x="1" y="1" width="12" height="12" fill="none" stroke="#607d8b"/>'
+    '<svg width="14" height="14"><rect class="{}" x="1" y="1" width="12" height="12" '
+    'fill="none" stroke="#607d8b"/>'
     "</svg>"
 )
 _COLORS = (
@@ -72,7 +95,10 @@ def page(tape: Tape, told: Sequence[Told], steps: dict[int, int], norms: Norms, 
     ]  # fmt: skip
     script = f"<script>{_SCRIPT}</script>"
     head = f'<meta charset="utf-8"><title>gradlint trace</title><style>{_STYLE}</style>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}{script}</body></html>\n'
+    return (
+        "<!doctype html><html "
+        f'lang="en"><head>{head}</head><body>{"".join(parts)}{script}</body></html>\n'
+    )
 
 
 def _text(text: object) -> str:
@@ -93,7 +119,9 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
         for row, cell in zip(rows, ["th", *["td"] * len(rows)], strict=False)
     )
     return (
-        f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>" if rows else "<p>No parameter was seen.</p>"
+        f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+        if rows
+        else "<p>No parameter was seen.</p>"
     )
 
 
@@ -103,20 +131,25 @@ def _findings(told: Sequence[Told]) -> Iterator[str]:
     for number, each in enumerate(told):
         finding = each.finding
         step = "" if finding.step is None else f", step {finding.step}"
-        title = f"<b>{finding.severity.label} {finding.code}</b> {_text(finding.at)}{step}: {_text(finding.message)}"
+        title = (
+            f"<b>{finding.severity.label} {finding.code}</b> {_text(finding.at)}{step}: "
+            f"{_text(finding.message)}"
+        )
         related = "".join(
             f"<p>{_text(other.message)}: <code>{_text(other.at)}</code></p>{_source(other.at)}"
             for other in finding.related
         )
         route = "".join(
-            f"<li><code>{_text(place.at)}</code> <code>{_text(place.text)}</code></li>" for place in each.stops
+            f"<li><code>{_text(place.at)}</code> <code>{_text(place.text)}</code></li>"
+            for place in each.stops
         )
         missed = _text(", ".join(grouped(each.unreached, each.held))) if each.cuts else ""
         names = f"<p>Parameters not reached: <code>{missed}</code></p>" if missed else ""
         advice = f"<p>{_text(finding.help)}</p>" if finding.help else ""
         route = f"<p>Route from the loss:</p><ol>{route}</ol>" if route else ""
+        is_open = "" if number else " open"
         yield (
-            f'<details class="{finding.severity.label}"{"" if number else " open"}><summary>{title}</summary>'
+            f'<details class="{finding.severity.label}"{is_open}><summary>{title}</summary>'
             f"{_source(finding.at)}{advice}{names}{route}{related}</details>"
         )
 
@@ -145,12 +178,17 @@ def _edge(one: Spot, other: Spot) -> str:
     x, y, to_x, to_y = one.x + _WIDE, one.y + one.high // 2, other.x, other.y + other.high // 2
     middle = (x + to_x) // 2
     along = f"H{to_x + _WIDE}" if other.stop is None else ""
-    return f'<path d="M{x} {y}C{middle} {y} {middle} {to_y} {to_x} {to_y}{along}" fill="none" stroke="#90a4ae"/>'
+    return (
+        f'<path d="M{x} {y}C{middle} {y} {middle} {to_y} {to_x} {to_y}{along}" fill="none" '
+        'stroke="#90a4ae"/>'
+    )
 
 
 @dataclass(eq=False, slots=True)
 class Spot:
-    """A place in the picture: that of a stop, or of a line that passes a column on its way to a later one."""
+    """A place in the picture: that of a stop, or of a line that passes a column on its way to a
+    later one.
+    """
 
     stop: Stop | None
     column: int
@@ -167,16 +205,21 @@ class Spot:
 
 
 def arranged(columns: Sequence[Sequence[Stop]]) -> tuple[list[Spot], int, int]:
-    """Where each stop stands, and where lines pass between the stops; with the width and the height of it all.
+    """Where each stop stands, and where lines pass between the stops; with the width and the height
+    of it all.
 
     A column is ordered by where its spots are reached from: few lines cross.
     """
-    rows: list[list[Spot]] = [[Spot(stop, number) for stop in column] for number, column in enumerate(columns)]
+    rows: list[list[Spot]] = [
+        [Spot(stop, number) for stop in column] for number, column in enumerate(columns)
+    ]
     of = {id(spot.stop): spot for row in rows for spot in row}
     for spot in list(of.values()):
         for below in spot.stop.inputs if spot.stop is not None else ():
             goal, last = of[id(below)], spot
-            for number in range(spot.column + 1, goal.column):  # none back to an earlier one: a line that comes again
+            for number in range(
+                spot.column + 1, goal.column
+            ):  # none back to an earlier one: a line that comes again
                 last.to.append(passing := Spot(None, number))
                 rows[number].append(passing)
                 last = passing
@@ -210,7 +253,8 @@ def _box(stop: Stop, x: int, y: int) -> str:
         for row, (line, weight) in enumerate(zip(lines, weights, strict=True))
     )
     return (
-        f'<g><title>{_text(title)}</title><rect class="{kind}" x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="6" '
+        f'<g><title>{_text(title)}</title><rect class="{kind}" x="{x}" y="{y}" '
+        f'width="{_WIDE}" height="{_HIGH}" rx="6" '
         f'fill="#eef2f7" stroke="#607d8b"/>{texts}</g>'
     )
 
@@ -230,14 +274,20 @@ def _timeline(tape: Tape, steps: dict[int, int]) -> str:
     drawn = "".join(_events(index, step, events) for index, (step, events) in enumerate(shown))
     wide = 60 + 22 * max((len(events) for _, events in shown), default=1)
     legend = " ".join(
-        f'<svg width="12" height="12"><rect class="{name}" width="12" height="12"/></svg> {name}' for _, name in _MARKS
+        f'<svg width="12" height="12"><rect class="{name}" width="12" height="12"/></svg> {name}'
+        for _, name in _MARKS
     )
-    more = f"<p>The first {_MOST_STEPS} of {len(rows)} steps.</p>" if len(rows) > _MOST_STEPS else ""
+    more = (
+        f"<p>The first {_MOST_STEPS} of {len(rows)} steps.</p>" if len(rows) > _MOST_STEPS else ""
+    )
     return f"<p>{legend}</p>{_drawing(wide, _ROW * len(shown) + 4, drawn)}{more}"
 
 
 def _drawing(wide: int, high: int, drawn: str) -> str:
-    return f'<div class="scroll"><svg width="{wide}" height="{high}" viewBox="0 0 {wide} {high}">{drawn}</svg></div>'
+    return (
+        f'<div class="scroll"><svg width="{wide}" height="{high}" viewBox="0 0 {wide} '
+        f'{high}">{drawn}</svg></div>'
+    )
 
 
 def _events(index: int, step: int, events: Sequence[tuple[str, Event]]) -> str:
@@ -251,7 +301,8 @@ def _events(index: int, step: int, events: Sequence[tuple[str, Event]]) -> str:
 
 
 def _norms(norms: Norms) -> str:
-    """A row a parameter, a column a step; the darker, the larger the norm of its gradient, on a logarithmic scale.
+    """A row a parameter, a column a step; the darker, the larger the norm of its gradient, on a
+    logarithmic scale.
 
     Where there are too many parameters, those that never got a gradient come first.
     """
@@ -259,10 +310,19 @@ def _norms(norms: Norms) -> str:
     if not every:
         return "<p>No gradient was seen at a step.</p>"
     without = {name for name in every if all(row.get(name) is None for _, row in norms)}
-    names = every if len(every) <= _MOST_PARAMETERS else sorted(every, key=lambda name: name not in without)
+    names = (
+        every
+        if len(every) <= _MOST_PARAMETERS
+        else sorted(every, key=lambda name: name not in without)
+    )
     names = names[:_MOST_PARAMETERS]
     columns = norms[:: max(1, math.ceil(len(norms) / _MOST_STEPS))]
-    sizes = [math.log10(value) for _, row in columns for value in row.values() if value and math.isfinite(value)]
+    sizes = [
+        math.log10(value)
+        for _, row in columns
+        for value in row.values()
+        if value and math.isfinite(value)
+    ]
     low, high = min(sizes, default=0.0), max(sizes, default=1.0)
     left = 8 + 8 * max(len(name) for name in names)
     cells = "".join(
@@ -271,23 +331,37 @@ def _norms(norms: Norms) -> str:
         for x, (step, row) in enumerate(columns)
     )
     labels = "".join(
-        f'<text x="0" y="{_ROW * y + 11}"{" class=without" if name in without else ""}>{_text(name)}</text>'
+        '<text x="0" '
+        f'y="{_ROW * y + 11}"{" class=without" if name in without else ""}>{_text(name)}</text>'
         for y, name in enumerate(names)
     )
     wide = left + 12 * len(columns)
     more = f"<p>{len(names)} of {len(every)} parameters.</p>" if len(names) < len(every) else ""
-    never = f"<p>{len(without)} of {len(every)} parameters never got a gradient.</p>" if without else ""
-    scale = f"<p>From {10**low:.2g} (light) to {10**high:.2g} (dark); yellow: zero; red: not finite; empty: none.</p>"
+    never = (
+        f"<p>{len(without)} of {len(every)} parameters never got a gradient.</p>" if without else ""
+    )
+    scale = (
+        f"<p>From {10**low:.2g} (light) to {10**high:.2g} (dark); yellow: zero; red: not finite; "
+        "empty: none.</p>"
+    )
     return never + scale + _drawing(wide, _ROW * len(names), labels + cells) + more
 
 
-def _cell(x: int, y: int, name: str, step: int, value: float | None, low: float, high: float) -> str:
+def _cell(
+    x: int, y: int, name: str, step: int, value: float | None, low: float, high: float
+) -> str:
     if value is None:
         said, color = "no gradient", "transparent"
     elif not math.isfinite(value):
         said, color = str(value), "#c62828"
     else:
         share = 0.0 if value <= 0 else (math.log10(value) - low) / ((high - low) or 1.0)
-        said, color = f"{value:.3g}", f"hsl(210 70% {92 - round(62 * share)}%)" if value > 0 else "#fff3c4"
+        said, color = (
+            f"{value:.3g}",
+            f"hsl(210 70% {92 - round(62 * share)}%)" if value > 0 else "#fff3c4",
+        )
     title = f"<title>{_text(name)}, step {step}: {said}</title>"
-    return f'<rect x="{x}" y="{y}" width="11" height="{_ROW - 2}" fill="{color}" stroke="#d0d4da">{title}</rect>'
+    return (
+        f'<rect x="{x}" y="{y}" width="11" height="{_ROW - 2}" fill="{color}" '
+        f'stroke="#d0d4da">{title}</rect>'
+    )

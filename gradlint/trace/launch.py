@@ -1,4 +1,6 @@
-"""Running the program as Python would: `__main__`, `sys.argv`, `sys.path`, exceptions and exit codes are its own."""
+"""Running the program as Python would: `__main__`, `sys.argv`, `sys.path`, exceptions and exit
+codes are its own.
+"""
 
 from __future__ import annotations
 
@@ -59,12 +61,19 @@ def script(path: str, arguments: Sequence[str]) -> Program:
     if path.endswith(document.NOTEBOOK):
         content = _cells(path, file, content)
     return Program(
-        path, _compiled(content, file), file, None, os.path.dirname(os.path.realpath(file)), (path, *arguments)
+        path,
+        _compiled(content, file),
+        file,
+        None,
+        os.path.dirname(os.path.realpath(file)),
+        (path, *arguments),
     )
 
 
 def _cells(path: str, file: str, content: bytes) -> bytes:
-    """The code cells of a notebook as one program, as `gradlint check` reads it: magics are comments."""
+    """The code cells of a notebook as one program, as `gradlint check` reads it: magics are
+    comments.
+    """
     text = document.decode(file, content)
     if not isinstance(text, str):
         raise UserError(f"{path}: {text.message}")
@@ -83,7 +92,11 @@ def module(name: str, arguments: Sequence[str]) -> Program:
         raise UserError(f"-m {name}: {error}") from None
     finally:
         del sys.path[0]
-    if spec is None or spec.origin is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+    if (
+        spec is None
+        or spec.origin is None
+        or not isinstance(spec.loader, importlib.machinery.SourceFileLoader)
+    ):
         raise UserError(f"-m {name}: no such module written in Python")
     code = spec.loader.get_code(spec.name)
     assert code is not None
@@ -109,9 +122,15 @@ def _compiled(content: bytes, file: str) -> types.CodeType:
 
 
 def _main(program: Program) -> types.ModuleType:
-    """The module that the program knows as `__main__`; it stays, for what is pickled or asked for at exit."""
+    """The module that the program knows as `__main__`; it stays, for what is pickled or asked for
+    at exit.
+    """
     main = types.ModuleType("__main__")
-    loader = program.spec.loader if program.spec else importlib.machinery.SourceFileLoader("__main__", program.file)
+    loader = (
+        program.spec.loader
+        if program.spec
+        else importlib.machinery.SourceFileLoader("__main__", program.file)
+    )
     vars(main).update(
         __file__=program.file, __builtins__=builtins, __spec__=program.spec, __loader__=loader,
         __annotations__={}, __cached__=None,
@@ -131,7 +150,9 @@ def _run(program: Program) -> Ending:
     main = _main(program)
     sys.modules["__main__"] = main
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="strict")  # as Python has it; our own command line had changed that
+        sys.stdout.reconfigure(
+            errors="strict"
+        )  # as Python has it; our own command line had changed that
     sys.argv[:] = program.argv
     sys.path[0] = program.path
     try:
@@ -155,7 +176,9 @@ RUNS = _run.__code__  # its frame stands where Python itself begins a program
 
 
 def _wait_for_threads() -> None:
-    """Python ends when the last thread does that is no daemon; until then there is something to watch."""
+    """Python ends when the last thread does that is no daemon; until then there is something to
+    watch.
+    """
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

@@ -54,7 +54,11 @@ class Memory:
         if entry is not None and entry[0]() is tensor:
             op = entry[1]
             if op.requires_grad == tensor.requires_grad or "dead-view" in op.flags:
-                return op if op.kind is not Kind.OPERATION or op.step >= self.step - HORIZON else self._age(tensor, op)
+                return (
+                    op
+                    if op.kind is not Kind.OPERATION or op.step >= self.step - HORIZON
+                    else self._age(tensor, op)
+                )
         op = self._adopt(tensor, place)
         self.remember(tensor, op)
         return op
@@ -110,17 +114,29 @@ class Memory:
         return op
 
     def _join_written(self, tensor: torch.Tensor, op: Op) -> None:
-        """A tensor that gained its gradient by a write to a view of it comes from what was written."""
+        """A tensor that gained its gradient by a write to a view of it comes from what was
+        written.
+        """
         written = self.last_written.get(storage_key(tensor)) if self.last_written else None
         if written is not None and written.requires_grad:
-            op.kind, op.inputs, op.name, op.place = Kind.OPERATION, (written,), written.name, written.place
+            op.kind, op.inputs, op.name, op.place = (
+                Kind.OPERATION,
+                (written,),
+                written.name,
+                written.place,
+            )
 
     def _join_numbers(self, tensor: torch.Tensor, op: Op) -> None:
-        """`torch.FloatTensor(…)` is no torch function: what holds only numbers that left torch was made from them."""
+        """`torch.FloatTensor(…)` is no torch function: what holds only numbers that left torch was
+        made from them.
+        """
         left = {number: came for value, came in self.escapes for number in _floats(value)}
         held = {number for number in tensor.detach().flatten().tolist() if number not in COMMON}
         if held and held <= left.keys():
-            op.kind, op.inputs = Kind.OPERATION, tuple({id(left[number]): left[number] for number in held}.values())
+            op.kind, op.inputs = (
+                Kind.OPERATION,
+                tuple({id(left[number]): left[number] for number in held}.values()),
+            )
 
     def cell(self, tensor: torch.Tensor) -> Cell:
         """The memory under `tensor`, shared with every tensor that aliases it."""
@@ -131,7 +147,9 @@ class Memory:
         self.escapes.append((value, op))
 
     def forget_step(self) -> None:
-        """Called after an optimizer step: addresses may be used again, and old numbers no longer matter."""
+        """Called after an optimizer step: addresses may be used again, and old numbers no longer
+        matter.
+        """
         self.step += 1
         self.cells.clear()
         self.last_written.clear()
@@ -141,23 +159,35 @@ class Memory:
             self._forget_past()
 
     def _forget_past(self) -> None:
-        """Cut what is remembered off from what is older than the horizon: a moving average would keep all of it."""
+        """Cut what is remembered off from what is older than the horizon: a moving average would
+        keep all of it.
+        """
         self._sweep()
         oldest = self.step - HORIZON
         pending = [op for _, op in self._known.values() if op.step >= oldest]
         seen = {id(op) for op in pending}
         for op in pending:
-            cut = {id(source): source.without_past() for source in op.inputs if source.inputs and source.step < oldest}
+            cut = {
+                id(source): source.without_past()
+                for source in op.inputs
+                if source.inputs and source.step < oldest
+            }
             if cut:
                 op.inputs = tuple(cut.get(id(source), source) for source in op.inputs)
-                op.arguments = tuple((key, cut.get(id(given), given)) for key, given in op.arguments)
-            new = [source for source in op.inputs if source.step >= oldest and id(source) not in seen]
+                op.arguments = tuple(
+                    (key, cut.get(id(given), given)) for key, given in op.arguments
+                )
+            new = [
+                source for source in op.inputs if source.step >= oldest and id(source) not in seen
+            ]
             seen.update(map(id, new))
             pending += new
 
 
 def _is_leaf(tensor: torch.Tensor) -> bool:
-    """Whether it is a leaf; torch does not tell it of a view from under `no_grad` whose base was written since."""
+    """Whether it is a leaf; torch does not tell it of a view from under `no_grad` whose base was
+    written since.
+    """
     try:
         return tensor.is_leaf
     except RuntimeError:
@@ -166,7 +196,11 @@ def _is_leaf(tensor: torch.Tensor) -> bool:
 
 def _is_short(tensor: torch.Tensor) -> bool:
     """Whether a look at the numbers of a tensor costs next to nothing, and can be had."""
-    if type(tensor) is not torch.Tensor or tensor.device.type != "cpu" or not tensor.is_floating_point():
+    if (
+        type(tensor) is not torch.Tensor
+        or tensor.device.type != "cpu"
+        or not tensor.is_floating_point()
+    ):
         return False
     return tensor.layout is torch.strided and tensor.numel() <= _SHORT and storage_key(tensor) != 0
 

@@ -1,4 +1,6 @@
-"""Which parameters have moved: some numbers of each are kept from before its first step, and compared at the end."""
+"""Which parameters have moved: some numbers of each are kept from before its first step, and
+compared at the end.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 class Movement:
-    """The numbers of parameters as they were before the first step of an optimizer that holds them."""
+    """The numbers of parameters as they were before the first step of an optimizer that holds
+    them.
+    """
 
     def __init__(self) -> None:
         self._before: dict[Held, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
@@ -41,8 +45,12 @@ class Movement:
 
 
 def _is_readable(parameter: torch.Tensor) -> bool:
-    is_plain = type(parameter) in _PLAIN and parameter.layout is torch.strided and parameter.requires_grad
-    return is_plain and parameter.numel() > 0 and not parameter.is_meta and not is_captured(parameter)
+    is_plain = (
+        type(parameter) in _PLAIN and parameter.layout is torch.strided and parameter.requires_grad
+    )
+    return (
+        is_plain and parameter.numel() > 0 and not parameter.is_meta and not is_captured(parameter)
+    )
 
 
 def _numbers(parameter: torch.Tensor) -> torch.Tensor:

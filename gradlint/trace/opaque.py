@@ -1,4 +1,6 @@
-"""What a run in which compiled code stayed compiled can say of gradients that it may have cut off."""
+"""What a run in which compiled code stayed compiled can say of gradients that it may have cut
+off.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,21 @@ def explained(session: Session) -> Iterator[str]:
     for note in session.notes:
         if note.kind == "step":
             stepper: Stepper = note.facts["stepper"]
-            found = {each for index, each in enumerate(note.facts["held"]) if index in note.facts["starved"]}
+            found = {
+                each
+                for index, each in enumerate(note.facts["held"])
+                if index in note.facts["starved"]
+            }
             starved[stepper] = starved.get(stepper, found) & found
     for stepper, found in starved.items():
-        trained = (each for index, each in enumerate(stepper.held) if each in found and index not in stepper.frozen)
+        trained = (
+            each
+            for index, each in enumerate(stepper.held)
+            if each in found and index not in stepper.frozen
+        )
         if names := [".".join(each.path) or each.name or "a parameter" for each in trained]:
             yield (
-                f"no gradient came to {listed(names, _SHOWN)} in any step: whether compiled code cuts it off was not "
+                f"no gradient came to {listed(names, _SHOWN)} in any step: whether compiled "
+                "code cuts it off was not "
                 "seen, --level record looks into it"
             )

@@ -1,4 +1,6 @@
-"""What the recorder has to know of a torch function before it calls it: a small, cached judgement by its name."""
+"""What the recorder has to know of a torch function before it calls it: a small, cached judgement
+by its name.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ _UNRELATED = frozenset(
         "is_distributed",
     ]
 )
-_ESCAPES = frozenset(["item", "tolist", "numpy", "__float__", "__int__", "__complex__", "__array__", "__index__"])
+_ESCAPES = frozenset(
+    ["item", "tolist", "numpy", "__float__", "__int__", "__complex__", "__array__", "__index__"]
+)
 _CONSTANTS = frozenset(
     [
         "tensor",
@@ -127,7 +131,9 @@ _DATA = frozenset(
 )
 _SOFTMAX = frozenset(["softmax", "log_softmax"])
 _SHAPED = frozenset(["expand_as", "view_as", "reshape_as", "type_as", "to"])
-_COPIES = frozenset(["tensor", "as_tensor", "new_tensor", "scalar_tensor", "full", "asarray", "from_numpy"])
+_COPIES = frozenset(
+    ["tensor", "as_tensor", "new_tensor", "scalar_tensor", "full", "asarray", "from_numpy"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +198,11 @@ def _title(func: Callable[..., Any], name: str) -> str:
         getattr(getattr(func, "__objclass__", None), "__name__", "")
         or getattr(func, "__qualname__", "").partition(".")[0]
     )
-    return f"torch.Tensor.{name}" if owner in ("TensorBase", "Tensor", "getset_descriptor") else f"torch.{name}"
+    return (
+        f"torch.Tensor.{name}"
+        if owner in ("TensorBase", "Tensor", "getset_descriptor")
+        else f"torch.{name}"
+    )
 
 
 def _special(func: Callable[..., Any], name: str) -> str:

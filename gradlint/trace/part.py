@@ -1,4 +1,6 @@
-"""One part driven for real: the driver of its contract, run by torch on what the user says that it is given."""
+"""One part driven for real: the driver of its contract, run by torch on what the user says that it
+is given.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ _OWN = frozenset(vars(torch.nn.Module()))
 
 
 class Part:
-    """A part as it was asked for: `losses.py:Loss(0.2)`, an expression in a file, and what it is called with."""
+    """A part as it was asked for: `losses.py:Loss(0.2)`, an expression in a file, and what it is
+    called with.
+    """
 
     def __init__(self, asked: str, given: str) -> None:
         path, _, self.expression = asked.partition(":")
@@ -45,21 +49,29 @@ class Part:
         self.driven: Driven | None = None  # once it is known
         self.session: Session | None = None
         if not self.expression or not os.path.isfile(path):
-            raise UserError(f"--part {asked}: name a file and what is in it, as in losses.py:ContrastiveLoss")
+            raise UserError(
+                f"--part {asked}: name a file and what is in it, as in losses.py:ContrastiveLoss"
+            )
 
     def program(self) -> Program:
         """The program that drives it."""
         if not frames.is_users_path(self.file):
             frames.adopt(self.file)
         code = compile(f"{_RUN}()", "<part>", "exec")
-        return Program(self.asked, code, self.file, None, _root(self.file), (self.file,), {_RUN: self._run})
+        return Program(
+            self.asked, code, self.file, None, _root(self.file), (self.file,), {_RUN: self._run}
+        )
 
     def _run(self) -> None:
         """Import the file, make the part, and run the driver of its contract."""
         module = _imported(self.file)
         entry, called, owner = _found(self._evaluated(self.expression, module), module)
         name = entry.contract
-        if name == "comparison" and owner is not None and any(each.requires_grad for each in owner.parameters()):
+        if (
+            name == "comparison"
+            and owner is not None
+            and any(each.requires_grad for each in owner.parameters())
+        ):
             name = "forward"
         drive, begin = _driver(name, inspect.getfile(module), entry.line)
         taken = inspect.signature(drive).parameters
@@ -67,7 +79,11 @@ class Part:
         helpers = _Helpers(called, owner, batches, self._begin_round)
         codes = drive.__code__, begin.__code__
         self.driven = Driven(codes, entry.function[0], contracts()[name], _extent(module, entry))
-        begin(drive, [getattr(helpers, each) for each in taken if hasattr(helpers, each)], batches.first)
+        begin(
+            drive,
+            [getattr(helpers, each) for each in taken if hasattr(helpers, each)],
+            batches.first,
+        )
 
     def _begin_round(self) -> None:
         """A round of the driver begins: as below a call of a library's, which gets batches."""
@@ -87,7 +103,9 @@ class Part:
 
     def _bound(self, called: Callable[..., Any], module: ModuleType) -> inspect.BoundArguments:
         """The arguments that it is called with, by the names of its parameters."""
-        given, named = self._evaluated(f"(lambda *given, **named: (given, named))({self.given})", module)
+        given, named = self._evaluated(
+            f"(lambda *given, **named: (given, named))({self.given})", module
+        )
         written = called.forward if isinstance(called, torch.nn.Module) else called
         try:
             return inspect.signature(written).bind(*given, **named)
@@ -96,7 +114,9 @@ class Part:
 
 
 class _Model(torch.nn.Module):
-    """What stands in front of a part: what it gives carries a gradient, and no operation has saved that."""
+    """What stands in front of a part: what it gives carries a gradient, and no operation has saved
+    that.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,14 +129,16 @@ class _Model(torch.nn.Module):
 class _Batches:
     """The batches that a part is called with, each of new tensors.
 
-    A loss is given one prediction: in the first argument that is not called a target, a mask or a weight. To anything
-    else all that can carry a gradient does.
+    A loss is given one prediction: in the first argument that is not called a target, a mask or a
+    weight. To anything else all that can carry a gradient does.
     """
 
     def __init__(self, owner: Any, bound: inspect.BoundArguments, *, is_loss: bool) -> None:
         self.owner, self.bound = owner, bound
         self._model = _Model()
-        names = [name for name, value in bound.arguments.items() if any(map(_can_carry, _tensors(value)))]
+        names = [
+            name for name, value in bound.arguments.items() if any(map(_can_carry, _tensors(value)))
+        ]
         predicted = [name for name in names if not evidence.is_compared_with(name)] or names
         self._carrying = frozenset(predicted[:1] if is_loss else names)
         self._before: list[tuple[torch.nn.Module, dict[str, Any]]] = []
@@ -137,7 +159,9 @@ class _Batches:
         return bound
 
     def another(self) -> None:
-        """Give what is of another batch. Who calls a module puts back what that keeps of a batch, but no buffer."""
+        """Give what is of another batch. Who calls a module puts back what that keeps of a batch,
+        but no buffer.
+        """
         if self._before:
             for module, kept in self._before:
                 _put_back(module, kept)
@@ -154,7 +178,11 @@ class _Helpers:
     """What drivers take beside the arguments of a part; see `gradlint/contracts`."""
 
     def __init__(
-        self, called: Callable[..., Any], owner: Any, batches: _Batches, begin_round: Callable[[], None]
+        self,
+        called: Callable[..., Any],
+        owner: Any,
+        batches: _Batches,
+        begin_round: Callable[[], None],
     ) -> None:
         self._called, self._batches, self._begin_round = called, batches, begin_round
         self._losses: list[torch.Tensor] = []
@@ -179,14 +207,18 @@ class _Helpers:
         found = self._losses or list(_results(result))
         if not found:
             raise UserError("the part gives no tensor: nothing can be back-propagated")
-        return [_summed(each) for each in [each for each in found if each.requires_grad] or found[:1]]
+        return [
+            _summed(each) for each in [each for each in found if each.requires_grad] or found[:1]
+        ]
 
     def untrained(self) -> None:
         """That there is something to train has been asked before."""
 
 
 class _Owner:
-    """A module as a driver sees it: with something to give an optimizer, where it has no parameters."""
+    """A module as a driver sees it: with something to give an optimizer, where it has no
+    parameters.
+    """
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -210,7 +242,9 @@ def _root(file: str) -> str:
 
 def _imported(file: str) -> ModuleType:
     """The module of a file, by the name under which its package knows it."""
-    name = ".".join(pathlib.Path(file).relative_to(_root(file)).with_suffix("").parts).removesuffix(".__init__")
+    name = ".".join(pathlib.Path(file).relative_to(_root(file)).with_suffix("").parts).removesuffix(
+        ".__init__"
+    )
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None or not os.path.samefile(spec.origin, file):
         spec = importlib.util.spec_from_file_location(name, file)
@@ -225,7 +259,9 @@ def _imported(file: str) -> ModuleType:
 
 
 def _found(thing: Any, module: ModuleType) -> tuple[Entry, Callable[..., Any], Any]:
-    """The part that an object is: how it is entered, what is called, and the object whose method that is."""
+    """The part that an object is: how it is entered, what is called, and the object whose method
+    that is.
+    """
     if inspect.isfunction(thing):
         return _entry(module, (thing.__name__,), thing, "loss"), thing, None
     if inspect.ismethod(thing):
@@ -238,11 +274,18 @@ def _found(thing: Any, module: ModuleType) -> tuple[Entry, Callable[..., Any], A
         thing = _made(thing)
     is_module = isinstance(thing, torch.nn.Module)
     method = "forward" if is_module else "__call__"
-    entry = _entry(module, (type(thing).__name__,), getattr(type(thing), method, None), "forward" if is_module else "")
+    entry = _entry(
+        module,
+        (type(thing).__name__,),
+        getattr(type(thing), method, None),
+        "forward" if is_module else "",
+    )
     own = entry.function[1] if len(entry.function) > 1 else method
     called = thing if own == method else getattr(thing, own)
     if not callable(called):
-        raise UserError(f"{type(thing).__name__} cannot be called: name a method of it, Name().method")
+        raise UserError(
+            f"{type(thing).__name__} cannot be called: name a method of it, Name().method"
+        )
     return entry, called, thing
 
 
@@ -270,19 +313,35 @@ def _extent(module: ModuleType, entry: Entry) -> tuple[int, int]:
 
 
 def _entry(module: ModuleType, path: tuple[str, ...], written: Any, otherwise: str) -> Entry:
-    """How `check` enters a part of a module; what it leaves alone is driven under the contract `otherwise`."""
+    """How `check` enters a part of a module; what it leaves alone is driven under the contract
+    `otherwise`.
+    """
     source = _source(module)
     known = entries(source) if source is not None else ()
     code = getattr(inspect.unwrap(written), "__code__", None)
-    line = code.co_firstlineno if code is not None and code.co_filename == inspect.getfile(module) else 1
+    line = (
+        code.co_firstlineno
+        if code is not None and code.co_filename == inspect.getfile(module)
+        else 1
+    )
     fitting = [each for each in known if each.contract and each.function[: len(path)] == path]
-    return min(fitting, key=lambda each: each.contract == "constructor", default=Entry(path, line, False, otherwise))
+    return min(
+        fitting,
+        key=lambda each: each.contract == "constructor",
+        default=Entry(path, line, False, otherwise),
+    )
 
 
 def _driver(contract: str, file: str, line: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The driver of a contract, and what begins it: all they do is said to happen at the definition of the part."""
+    """The driver of a contract, and what begins it: all they do is said to happen at the definition
+    of the part.
+    """
     written = inspect.getsource(importlib.import_module(f"gradlint.contracts.{contract}"))
-    body = [each for each in ast.parse(written).body if isinstance(each, ast.FunctionDef) and each.name == "drive"]
+    body = [
+        each
+        for each in ast.parse(written).body
+        if isinstance(each, ast.FunctionDef) and each.name == "drive"
+    ]
     tree = ast.Module([*body, *ast.parse(_BEGIN).body], [])
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -307,7 +366,9 @@ def _copied(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.requires_grad else tensor.clone()
 
 
-def _each_tensor(value: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: int = _DEPTH) -> Any:
+def _each_tensor(
+    value: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: int = _DEPTH
+) -> Any:
     """Arguments with other tensors in their place, also in lists, tuples and dicts."""
     if isinstance(value, torch.Tensor):
         return change(value)
@@ -332,7 +393,11 @@ def _tensors(value: Any, depth: int = _DEPTH) -> Iterator[torch.Tensor]:
 
 def _results(value: Any) -> Iterator[torch.Tensor]:
     """The tensors of a result: of what has a `loss`, that alone."""
-    parts = value if isinstance(value, Mapping | torch.Tensor | list | tuple) else getattr(value, "__dict__", {})
+    parts = (
+        value
+        if isinstance(value, Mapping | torch.Tensor | list | tuple)
+        else getattr(value, "__dict__", {})
+    )
     own = parts.get("loss") if isinstance(parts, Mapping) else None
     return _tensors(own if isinstance(own, torch.Tensor) else parts)
 

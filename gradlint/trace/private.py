@@ -1,4 +1,6 @@
-"""The private parts of torch that a trace reads, each tried at start; what is not there is said, not raised."""
+"""The private parts of torch that a trace reads, each tried at start; what is not there is said,
+not raised.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,17 @@ def lacking() -> list[str]:
         _STORAGE: "writes through another name of a tensor are not seen",
         _MODES: "backward passes and steps are watched more slowly",
     }
-    tests = {_SEQUENCE: _numbers, _SAVED: _shows_saved, _STORAGE: _tells_storages, _MODES: _takes_modes_off}
-    return [f"this torch does not {what}: {lost[what]}" for what, test in tests.items() if not _works(test)]
+    tests = {
+        _SEQUENCE: _numbers,
+        _SAVED: _shows_saved,
+        _STORAGE: _tells_storages,
+        _MODES: _takes_modes_off,
+    }
+    return [
+        f"this torch does not {what}: {lost[what]}"
+        for what, test in tests.items()
+        if not _works(test)
+    ]
 
 
 def _works(test: Callable[[], bool]) -> bool:

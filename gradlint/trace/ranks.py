@@ -1,7 +1,8 @@
 """Several processes under `torchrun`: each has its own report, and rank 0 puts them together.
 
-The ranks meet in a folder named after the launch, not through `torch.distributed`, which the program may have torn down
-(or never set up). A rank that ends without a report is waited for a while, and then named.
+The ranks meet in a folder named after the launch, not through `torch.distributed`, which the
+program may have torn down (or never set up). A rank that ends without a report is waited for a
+while, and then named.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ _PAUSE = 0.05
 
 def rank() -> int | None:
     """This process's rank; None where there is only one process."""
-    return int(os.environ["RANK"]) if os.environ.get("WORLD_SIZE", "1") != "1" and "RANK" in os.environ else None
+    return (
+        int(os.environ["RANK"])
+        if os.environ.get("WORLD_SIZE", "1") != "1" and "RANK" in os.environ
+        else None
+    )
 
 
 def size() -> int:
@@ -30,7 +35,10 @@ def size() -> int:
 
 def _folder() -> pathlib.Path:
     environment = os.environ
-    words = [environment.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")]
+    words = [
+        environment.get(name, "")
+        for name in ("TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
+    ]
     return pathlib.Path(tempfile.gettempdir()) / f"gradlint-{os.getuid()}-{'-'.join(words)}"
 
 
@@ -43,7 +51,9 @@ def hand_in(report: Mapping[str, Any]) -> None:
     unfinished.replace(folder / f"{rank()}.json")
 
 
-def collect(own: Mapping[str, Any], patience: float = PATIENCE) -> tuple[dict[int, Mapping[str, Any]], list[int]]:
+def collect(
+    own: Mapping[str, Any], patience: float = PATIENCE
+) -> tuple[dict[int, Mapping[str, Any]], list[int]]:
     """The reports of all ranks by rank, and the ranks that handed in none."""
     folder, found = _folder(), {0: own}
     until = time.monotonic() + patience

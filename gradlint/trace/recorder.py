@@ -1,8 +1,10 @@
-"""The recorder: sees every call of a torch function and writes down what each result was computed from, and where.
+"""The recorder: sees every call of a torch function and writes down what each result was computed
+from, and where.
 
-It is a `TorchFunctionMode`, which torch takes off while it handles a call, so nothing below a call is seen twice. In
-*record* every operation is written down; in *watch* only those whose result carries no gradient (that is where routes
-end) and those that write in place. The mode is off inside backward passes and optimizer steps.
+It is a `TorchFunctionMode`, which torch takes off while it handles a call, so nothing below a call
+is seen twice. In *record* every operation is written down; in *watch* only those whose result
+carries no gradient (that is where routes end) and those that write in place. The mode is off inside
+backward passes and optimizer steps.
 """
 
 from __future__ import annotations
@@ -33,9 +35,13 @@ if TYPE_CHECKING:
 Tensor = torch.Tensor
 _LEAF = "a leaf Variable that requires grad"
 _LEAF_VIEW = "a view of a leaf Variable that requires grad"
-_PAIRED = frozenset({"broadcast_tensors", "meshgrid"})  # each result is a view of the argument in its place
+_PAIRED = frozenset(
+    {"broadcast_tensors", "meshgrid"}
+)  # each result is a view of the argument in its place
 _SUMS = frozenset({"add", "add_", "radd", "iadd"})
-_KEPT = frozenset({int, float, str, bool, slice})  # types of arguments that a record keeps as they are
+_KEPT = frozenset(
+    {int, float, str, bool, slice}
+)  # types of arguments that a record keeps as they are
 _GETITEM = "torch.Tensor.__getitem__"
 _MOST_SUMS = 200
 _INFERENCE = ("Inference tensors cannot", "Inplace update to inference tensor")
@@ -64,7 +70,9 @@ class Recorder(TorchFunctionMode):
         super().__init__()
         self.session = session
         self.memory = session.memory
-        self._clearing: dict[object, bool] = {}  # what the lines that set a gradient did last: did it clear?
+        self._clearing: dict[
+            object, bool
+        ] = {}  # what the lines that set a gradient did last: did it clear?
         self._has_begun = False  # what may become a total over the steps
         self._specials: dict[str, Callable[..., Any]] = {
             "requires_grad_": self._requires_grad_,
@@ -104,7 +112,9 @@ class Recorder(TorchFunctionMode):
         session.guarded(self.saw, judged, args, kwargs, out, before)
         return out
 
-    def saw(self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], out: Any, before: int) -> None:
+    def saw(
+        self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], out: Any, before: int
+    ) -> None:
         """Write down one call that returned."""
         if judged.escapes:
             self._escaped(judged, args, out)
@@ -121,20 +131,34 @@ class Recorder(TorchFunctionMode):
         elif isinstance(out, (tuple, list)):
             self._returned(judged, args, kwargs, tensors(out), before)
 
-    def _written(self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], out: Tensor) -> bool:
+    def _written(
+        self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], out: Tensor
+    ) -> bool:
         if judged.writes or "out" in kwargs:
             return True
-        return judged.functional and bool(args) and out is args[0] and (True in args[1:] or bool(kwargs.get("inplace")))
+        return (
+            judged.functional
+            and bool(args)
+            and out is args[0]
+            and (True in args[1:] or bool(kwargs.get("inplace")))
+        )
 
     def _returned(
-        self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], outs: Sequence[Tensor], before: int
+        self,
+        judged: Spec,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        outs: Sequence[Tensor],
+        before: int,
     ) -> None:
         place = here()
         given = tensors((*args, *kwargs.values()))
         shown = tensors(args[:1]) if judged.shaped else given
         if judged.name == "new_tensor":
             shown = tensors((*args[1:], *kwargs.values()))
-        inputs = () if judged.patterned else tuple(self.memory.of(tensor, place) for tensor in shown)
+        inputs = (
+            () if judged.patterned else tuple(self.memory.of(tensor, place) for tensor in shown)
+        )
         if judged.copies or (not shown) or any(isinstance(arg, float) for arg in args):
             inputs += escapes.linked(self.memory, (*args, *kwargs.values()), place)
         elif kwargs:
@@ -144,7 +168,13 @@ class Recorder(TorchFunctionMode):
             inputs = (self._call(judged, inputs, place, before),)
         for position, out in enumerate(outs):
             if not any(out is tensor for tensor in given):
-                made = self.op(judged, inputs[position : position + 1] if is_paired else inputs, out, place, before)
+                made = self.op(
+                    judged,
+                    inputs[position : position + 1] if is_paired else inputs,
+                    out,
+                    place,
+                    before,
+                )
                 made.arguments = self._arguments(args[::-1] if judged.reflected else args, kwargs)
                 if kwargs.get("rounding_mode"):
                     made.flags |= {"zero-gradient"}
@@ -156,8 +186,12 @@ class Recorder(TorchFunctionMode):
                     for each in self.session.on_loss_made:
                         each(out, made)
 
-    def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[int | str, object], ...]:
-        """The numbers, words, flags and slices among arguments, and the records of the tensors, by position or name."""
+    def _arguments(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[tuple[int | str, object], ...]:
+        """The numbers, words, flags and slices among arguments, and the records of the tensors, by
+        position or name.
+        """
         found: list[tuple[int | str, object]] = []
         given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
         for key, each in given:
@@ -168,7 +202,9 @@ class Recorder(TorchFunctionMode):
         return tuple(found)
 
     def _judge(self, judged: Spec, made: Op) -> None:
-        """Write down a sum of losses, and a value that is a loss by what computed it or by its name."""
+        """Write down a sum of losses, and a value that is a loss by what computed it or by its
+        name.
+        """
         if judged.name in _SUMS:
             self._summed(made)
         if made.requires_grad and made.kind is Kind.OPERATION and made.place:
@@ -177,10 +213,14 @@ class Recorder(TorchFunctionMode):
                 self.session.note("fact", made.place, what="loss", op=made, detail=detail)
 
     def _summed(self, made: Op) -> None:
-        """A total, computed where what it is computed from was computed, keeps the graphs of all its terms."""
+        """A total, computed where what it is computed from was computed, keeps the graphs of all
+        its terms.
+        """
         if not made.place or self.session.sums > _MOST_SUMS:
             return
-        terms = [each for each in _terms(made) if each.requires_grad and each.kind is Kind.OPERATION]
+        terms = [
+            each for each in _terms(made) if each.requires_grad and each.kind is Kind.OPERATION
+        ]
         total = next((each for each in terms if _grows_into(each, made)), None)
         if total is None:
             self._perhaps_first(made, terms)
@@ -191,23 +231,42 @@ class Recorder(TorchFunctionMode):
                 self.session.note("kept", made.place, op=term, how="sum", total=total)
 
     def _perhaps_first(self, made: Op, terms: list[Op]) -> None:
-        """A sum with what an earlier step computed is perhaps the first of a total: the next one is looked at, too."""
+        """A sum with what an earlier step computed is perhaps the first of a total: the next one is
+        looked at, too.
+        """
         if not self._has_begun and any(each.step < made.step for each in terms):
             self._has_begun = True
             self.session.look_again()
 
     def _call(self, judged: Spec, inputs: tuple[Op, ...], place: Place, before: int) -> Op:
-        """The record of a call that gave several tensors: what they have in common, and what it saved."""
-        made = Op(judged.title, Kind.OPERATION, inputs, place, next(serial), self.session.step, True)
+        """The record of a call that gave several tensors: what they have in common, and what it
+        saved.
+        """
+        made = Op(
+            judged.title, Kind.OPERATION, inputs, place, next(serial), self.session.step, True
+        )
         made.sequence = (before, sequence_number())
         made.autocast = self.session.autocast
         return made
 
-    def op(self, judged: Spec, inputs: tuple[Op, ...], out: Tensor, place: Place, before: int) -> Op:
+    def op(
+        self, judged: Spec, inputs: tuple[Op, ...], out: Tensor, place: Place, before: int
+    ) -> Op:
         """The record of `out`, computed by `judged` from `inputs`."""
         dead = any("dead-view" in source.flags for source in inputs)
-        grad = out.requires_grad and not (dead and not any(source.requires_grad for source in inputs))
-        made = Op(judged.title, Kind.OPERATION, inputs, place, next(serial), self.session.step, grad, out.dtype)
+        grad = out.requires_grad and not (
+            dead and not any(source.requires_grad for source in inputs)
+        )
+        made = Op(
+            judged.title,
+            Kind.OPERATION,
+            inputs,
+            place,
+            next(serial),
+            self.session.step,
+            grad,
+            out.dtype,
+        )
         made.sequence = (before, sequence_number()) if grad else (0, 0)
         if not grad:
             self._explain(made, judged, out)
@@ -229,7 +288,9 @@ class Recorder(TorchFunctionMode):
         return made
 
     def _leaf(self, made: Op) -> None:
-        """A new leaf; a view made with grad mode off says that it requires grad, too, but nothing leads on from it."""
+        """A new leaf; a view made with grad mode off says that it requires grad, too, but nothing
+        leads on from it.
+        """
         if torch.is_grad_enabled() or not any(source.requires_grad for source in made.inputs):
             made.kind = Kind.LEAF
             self.session.came_late(made.place)
@@ -257,18 +318,29 @@ class Recorder(TorchFunctionMode):
             made.cut = Cut.NON_DIFFERENTIABLE
 
     def _cut_by_mode(self, made: Op) -> None:
-        """Grad mode is off: by the program, or by what a distribution's `sample()` does for itself."""
+        """Grad mode is off: by the program, or by what a distribution's `sample()` does for
+        itself.
+        """
         session = self.session
         made.cut = Cut.NON_DIFFERENTIABLE if session.samples else Cut.GRAD_MODE
         if not session.samples:
-            made.cut_place = session.inference_at if torch.is_inference_mode_enabled() else session.grad_off
+            made.cut_place = (
+                session.inference_at if torch.is_inference_mode_enabled() else session.grad_off
+            )
 
     def _escaped(self, judged: Spec, args: Sequence[Any], out: Any) -> None:
         source = args[0]
         place = here()
         origin = self.memory.of(source, place)
         made = Op(
-            judged.title, Kind.OPERATION, (origin,), place, next(serial), self.session.step, False, in_torch=False
+            judged.title,
+            Kind.OPERATION,
+            (origin,),
+            place,
+            next(serial),
+            self.session.step,
+            False,
+            in_torch=False,
         )
         made.cut = Cut.COPY if origin.requires_grad else None
         if not source.is_floating_point():
@@ -278,9 +350,13 @@ class Recorder(TorchFunctionMode):
         self.memory.escaped(out, made)
 
     def _read_out(self, source: Tensor) -> None:
-        """The program asks a tensor for its truth, or takes a whole number out of it: `if mask.any():`."""
+        """The program asks a tensor for its truth, or takes a whole number out of it:
+        `if mask.any():`.
+        """
         place = here()
-        self.session.note("fact", place, what="read-out", op=self.memory.of(source, place), detail="")
+        self.session.note(
+            "fact", place, what="read-out", op=self.memory.of(source, place), detail=""
+        )
 
     # --- in place
 
@@ -288,12 +364,17 @@ class Recorder(TorchFunctionMode):
         place = here()
         previous = self.memory.known(target) or self.memory.of(target, place)
         counted = "data" not in previous.flags
-        inputs = (previous, *(self.memory.of(other, place) for other in tensors(given) if other is not target))
+        inputs = (
+            previous,
+            *(self.memory.of(other, place) for other in tensors(given) if other is not target),
+        )
         inputs += escapes.linked(self.memory, given, place)
         if previous.held is None and not self._stays(target, inputs):
             after = self.op(judged, inputs, target, place, before)
             after.cell = cell = self._log(target, judged, place, counted)
-            after.arguments = self._arguments((None, *given) if judged.name == "setitem" else given, {})
+            after.arguments = self._arguments(
+                (None, *given) if judged.name == "setitem" else given, {}
+            )
             if not after.requires_grad and after.cut is None and after.kind is not Kind.OPERATION:
                 after.kind = Kind.OPERATION
             after.flags |= previous.flags & {"data", "grad"}
@@ -311,11 +392,20 @@ class Recorder(TorchFunctionMode):
         previous.cell = cell
         if previous.held is not None and not self.session.steppers:
             return  # initialisation
-        self.session.note("inplace", place, before=previous, after=after, by=inputs[1:], written=cell.writes[-1])
+        self.session.note(
+            "inplace", place, before=previous, after=after, by=inputs[1:], written=cell.writes[-1]
+        )
 
     def _is_lost(self, target: Tensor, previous: Op, place: Place) -> bool:
-        """Whether a statement writes into a copy that was made for it: of rows, or of what an attribute computes."""
-        if not place or previous.kind is not Kind.OPERATION or "data" in previous.flags or target._is_view():
+        """Whether a statement writes into a copy that was made for it: of rows, or of what an
+        attribute computes.
+        """
+        if (
+            not place
+            or previous.kind is not Kind.OPERATION
+            or "data" in previous.flags
+            or target._is_view()
+        ):
             return False
         own = [each for each in previous.place[:2] if each.activation == place[0].activation]
         if not own or not is_for_itself(place[0].code, own[0].instruction, place[0].instruction):
@@ -336,8 +426,12 @@ class Recorder(TorchFunctionMode):
         cell.writes.append(Written(judged.title, place, counted, next(serial), version))
         return cell
 
-    def _refused(self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], error: RuntimeError) -> None:
-        """torch refused a call: a leaf or an inference tensor in place, or `out=` with a gradient."""
+    def _refused(
+        self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], error: RuntimeError
+    ) -> None:
+        """torch refused a call: a leaf or an inference tensor in place, or `out=` with a
+        gradient.
+        """
         text = str(error)
         reason = (
             "leaf"
@@ -372,18 +466,24 @@ class Recorder(TorchFunctionMode):
         after.cell = cell = self._log(target, judged, place, True)
         kind = "inference" if "saved for backward" in text else "inplace"
         written = cell.writes[-1]
-        self.session.note(kind, place, before=previous, after=after, by=others, written=written, raises=reason)
+        self.session.note(
+            kind, place, before=previous, after=after, by=others, written=written, raises=reason
+        )
 
     # --- attributes and flags
 
-    def _requires_grad_(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _requires_grad_(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         had = args[0].requires_grad
         out = self._set_flag(func, args, kwargs)
         if out.requires_grad != had:
             self.session.guarded(self.became_leaf, out, "requires_grad_")
         return out
 
-    def _set_flag(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _set_flag(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """Set `requires_grad`, which torch refuses for an inference tensor."""
         try:
             return func(*args, **kwargs)
@@ -401,7 +501,9 @@ class Recorder(TorchFunctionMode):
         op = self.memory.of(tensor, place)
         self.session.note("fact", place, what=what, op=op, detail="requires_grad_")
 
-    def _set_requires_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _set_requires_grad(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         had = args[0].requires_grad
         out = self._set_flag(func, args, kwargs)
         if args[0].requires_grad != had:
@@ -434,22 +536,34 @@ class Recorder(TorchFunctionMode):
             made.cut, made.cut_place = Cut.FROZEN, place
         self.memory.remember(tensor, made)
 
-    def _set_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        had, given = args[0].grad is not None, args[1] if len(args) > 1 else None  # `del p.grad` gives none
+    def _set_grad(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        had, given = (
+            args[0].grad is not None,
+            args[1] if len(args) > 1 else None,
+        )  # `del p.grad` gives none
         out = func(*args, **kwargs)
         is_cleared = had and (given is None or self._is_zero(given))
         if is_cleared:
             self.session.guarded(self.session.gradient_dropped, args[0])
-        if given is not None and (not is_cleared or is_torchs(sys._getframe(2).f_code)):  # FSDP hands its own on
+        if given is not None and (
+            not is_cleared or is_torchs(sys._getframe(2).f_code)
+        ):  # FSDP hands its own on
             self.session.guarded(self.session.gradient_given, args[0])
         return out
 
     def _is_zero(self, gradient: Tensor) -> bool:
         """Whether what is set for a gradient clears it.
 
-        To ask waits for a device that is not the CPU: once the run is only watched, the line does what it did before.
+        To ask waits for a device that is not the CPU: once the run is only watched, the line does
+        what it did before.
         """
-        if type(gradient) is not Tensor or gradient.layout is not torch.strided or is_captured(gradient):
+        if (
+            type(gradient) is not Tensor
+            or gradient.layout is not torch.strided
+            or is_captured(gradient)
+        ):
             return False
         if gradient.device.type == "cpu":
             return not bool(gradient.detach().any())
@@ -459,7 +573,9 @@ class Recorder(TorchFunctionMode):
             self._clearing[line] = not bool(gradient.detach().any())
         return self._clearing[line]
 
-    def _get_grad(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _get_grad(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         out = func(*args, **kwargs)
         if self.session.in_apply:  # `module.to(device)` moves the gradients along: no use of them
             return out
@@ -498,7 +614,9 @@ class Recorder(TorchFunctionMode):
         if is_used:
             self.session.gradient_read(read, place)
 
-    def _get_data(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _get_data(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         out = func(*args, **kwargs)
         self.session.guarded(self._data_read, args[0], out)
         return out
@@ -509,16 +627,27 @@ class Recorder(TorchFunctionMode):
         place = here()
         origin = self.memory.of(owner, place)
         made = Op(
-            "torch.Tensor.data", Kind.OPERATION, (origin,), place, next(serial), self.session.step, False, alias.dtype
+            "torch.Tensor.data",
+            Kind.OPERATION,
+            (origin,),
+            place,
+            next(serial),
+            self.session.step,
+            False,
+            alias.dtype,
         )
         made.cut = Cut.DETACH if origin.requires_grad else None
         made.flags = frozenset({"data"}) | (origin.flags & {"grad"})  # `p.grad.data.zero_()` clears
         made.gradient_of = origin.gradient_of
         self.memory.remember(alias, made)
 
-    def _set_data(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _set_data(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         out = func(*args, **kwargs)
-        by_torch = self.session.in_apply or is_torchs(sys._getframe(2).f_code)  # which moves it, or gathers its shards
+        by_torch = self.session.in_apply or is_torchs(
+            sys._getframe(2).f_code
+        )  # which moves it, or gathers its shards
         if isinstance(args[0], torch.nn.Parameter) and self.session.steppers and not by_torch:
             self.session.guarded(self._data_set, args[0], args[1])
         return out
@@ -526,9 +655,13 @@ class Recorder(TorchFunctionMode):
     def _data_set(self, parameter: Tensor, new: Tensor) -> None:
         place = here()
         held, source = self.memory.held(parameter, place), self.memory.of(new, place)
-        self.session.note("fact", place, what="data-set", held=held, source=source, detail="torch.Tensor.data")
+        self.session.note(
+            "fact", place, what="data-set", held=held, source=source, detail="torch.Tensor.data"
+        )
 
-    def _detach_(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _detach_(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         had = args[0].requires_grad
         origin = self.session.guarded(self.memory.of, args[0], here()) if had else None
         out = func(*args, **kwargs)
@@ -547,7 +680,9 @@ class Recorder(TorchFunctionMode):
             self.memory.remember(out, made)
         return out
 
-    def _grad_mode(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _grad_mode(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         had = torch.is_grad_enabled()
         out = func(*args, **kwargs)
         if torch.is_grad_enabled() != had:
@@ -555,7 +690,9 @@ class Recorder(TorchFunctionMode):
         return out
 
     def _tap(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        if not isinstance(args[0], torch.nn.Parameter):  # whose hooks are seen when its gradient is cleared
+        if not isinstance(
+            args[0], torch.nn.Parameter
+        ):  # whose hooks are seen when its gradient is cleared
             self.session.guarded(self.session.tapped)
         return func(*args, **kwargs)
 
@@ -571,16 +708,27 @@ class Recorder(TorchFunctionMode):
             self.session.hooks.setdefault(code, (self.session.moment(), here(), op, is_method))
 
 
-def _has_row_of_nothing(logits: Tensor, out: Tensor, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Whether all that a softmax is taken of is minus infinity somewhere; asked only where a gradient comes back."""
+def _has_row_of_nothing(
+    logits: Tensor, out: Tensor, args: Sequence[Any], kwargs: dict[str, Any]
+) -> bool:
+    """Whether all that a softmax is taken of is minus infinity somewhere; asked only where a
+    gradient comes back.
+    """
     dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-    if not isinstance(dim, int) or not out.requires_grad or is_captured(logits) or not logits.numel():
+    if (
+        not isinstance(dim, int)
+        or not out.requires_grad
+        or is_captured(logits)
+        or not logits.numel()
+    ):
         return False
     return bool(logits.detach().isneginf().all(dim).any())
 
 
 def _made_in_inference(op: Op) -> None:
-    """Say of an inference tensor that was seen outside of `inference_mode`, a view of one, where that mode began."""
+    """Say of an inference tensor that was seen outside of `inference_mode`, a view of one, where
+    that mode began.
+    """
     source = op
     while not source.inference and source.inputs:
         source = source.inputs[0]  # what a view is of
@@ -589,22 +737,32 @@ def _made_in_inference(op: Op) -> None:
 
 
 def _goes_well(judged: Spec, args: Sequence[Any], out: Any) -> bool:
-    """Whether a watched call needs no record: all that it returns carries a gradient on, and it wrote over nothing.
+    """Whether a watched call needs no record: all that it returns carries a gradient on, and it
+    wrote over nothing.
 
     Attention gives None in the place of weights that nobody asked for.
     """
     if judged.writes:
-        return sys._getframe(2).f_code.co_filename.startswith(_MODULES)  # batch norm counts its batches
+        return sys._getframe(2).f_code.co_filename.startswith(
+            _MODULES
+        )  # batch norm counts its batches
     if judged.functional and args and out is args[0]:
         return False
     if isinstance(out, Tensor):
         return out.requires_grad and not (judged.constant or judged.data)  # those make a leaf
-    return type(out) is tuple and all(part is None or (isinstance(part, Tensor) and part.requires_grad) for part in out)
+    return type(out) is tuple and all(
+        part is None or (isinstance(part, Tensor) and part.requires_grad) for part in out
+    )
 
 
 def _terms(made: Op) -> tuple[Op, ...]:
-    """What a sum is made of, and what carries a gradient there is scaled from: `decay * total + (1 - decay) * loss`."""
-    return (*made.inputs, *(source for term in made.inputs if term.requires_grad for source in term.inputs))
+    """What a sum is made of, and what carries a gradient there is scaled from:
+    `decay * total + (1 - decay) * loss`.
+    """
+    return (
+        *made.inputs,
+        *(source for term in made.inputs if term.requires_grad for source in term.inputs),
+    )
 
 
 def _grows_into(total: Op, made: Op) -> bool:
@@ -612,4 +770,6 @@ def _grows_into(total: Op, made: Op) -> bool:
     if not total.place:
         return False
     old, new = total.place[0], made.place[0]
-    return old == new or (old.code is new.code and old.instruction == new.instruction and total.step < made.step)
+    return old == new or (
+        old.code is new.code and old.instruction == new.instruction and total.step < made.step
+    )

@@ -1,7 +1,8 @@
-"""What is written down while the program runs: as little as possible, since it is written for every operation.
+"""What is written down while the program runs: as little as possible, since it is written for every
+operation.
 
-An `Op` becomes a `Value` and a `Note` an event when the tape is assembled; until then nothing is formatted, no file
-is read, and no tensor is kept alive.
+An `Op` becomes a `Value` and a `Note` an event when the tape is assembled; until then nothing is
+formatted, no file is read, and no tensor is kept alive.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from gradlint.contracts import Contract
 from gradlint.tape import Cut, Kind
 from gradlint.trace.frames import Place
 
-ROW_OF_NOTHING = "row-of-nothing"  # on a softmax: somewhere all that it was taken of was minus infinity
+ROW_OF_NOTHING = (
+    "row-of-nothing"  # on a softmax: somewhere all that it was taken of was minus infinity
+)
 serial = itertools.count(1)
 
 
@@ -41,7 +44,9 @@ class Written:
 
 @dataclass(eq=False, slots=True)
 class Held:
-    """A parameter's identity: where it was made, and its name once a module or optimizer tells it."""
+    """A parameter's identity: where it was made, and its name once a module or optimizer tells
+    it.
+    """
 
     place: Place
     name: str = ""
@@ -73,7 +78,9 @@ class Op:
     number: object | None = None
     flags: frozenset[str] = frozenset()
     sequence: tuple[int, int] = (0, 0)
-    saves: list[tuple[str, Cell, Op, int | None]] = field(default_factory=list)  # with the writes before, if known
+    saves: list[tuple[str, Cell, Op, int | None]] = field(
+        default_factory=list
+    )  # with the writes before, if known
     checkpointed: str = ""
     autocast: str | None = None
     inference: bool = False
@@ -83,13 +90,15 @@ class Op:
     layer: Callable[[], Any] | None = None  # and the layer itself, while it lives
 
     def without_past(self) -> Op:
-        """The same value cut off from what it was computed from, so that chains over many steps do not grow.
+        """The same value cut off from what it was computed from, so that chains over many steps do
+        not grow.
 
         A gradient is still one: it can be cleared in place in every step.
         """
         kind = Kind.UNKNOWN if self.requires_grad else Kind.DATA
         return Op(
-            self.name, kind, (), self.place, self.serial, self.step, self.requires_grad, self.dtype, cell=self.cell,
+            self.name, kind, (), self.place, self.serial, self.step, self.requires_grad,
+            self.dtype, cell=self.cell,
             inference=self.inference, cut_place=self.cut_place if self.inference else (),
             flags=self.flags & {"grad", "data"}, gradient_of=self.gradient_of,
         )  # fmt: skip
@@ -109,7 +118,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Driven:
-    """A part that a contract drives: the code of its driver, what the part is called, the contract, and its lines."""
+    """A part that a contract drives: the code of its driver, what the part is called, the contract,
+    and its lines.
+    """
 
     codes: tuple[CodeType, ...]
     name: str

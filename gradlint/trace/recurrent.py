@@ -1,4 +1,6 @@
-"""Recurrent layers whose backward failed because they are in eval mode: cuDNN, unlike the CPU, computes none there."""
+"""Recurrent layers whose backward failed because they are in eval mode: cuDNN, unlike the CPU,
+computes none there.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,26 @@ def backward_failed(session: Session, note: Note, error: RuntimeError) -> None:
 
 
 def _in_eval(modules: Iterable[torch.nn.Module | None]) -> Iterator[torch.nn.Module]:
-    return (module for module in modules if isinstance(module, torch.nn.RNNBase) and not module.training)
+    return (
+        module for module in modules if isinstance(module, torch.nn.RNNBase) and not module.training
+    )
 
 
 def explained(session: Session) -> Iterator[str]:
     """Which line put each of the layers into eval mode, and what to do."""
     for path in dict.fromkeys(session.refused_in_eval):
-        modes = (note for note in reversed(session.notes) if note.kind == "train" and not note.facts["training"])
-        last = next((note for note in modes if path[: len(note.facts["module"])] == note.facts["module"]), None)
+        modes = (
+            note
+            for note in reversed(session.notes)
+            if note.kind == "train" and not note.facts["training"]
+        )
+        last = next(
+            (note for note in modes if path[: len(note.facts["module"])] == note.facts["module"]),
+            None,
+        )
         by = f", since {seen_at(last.place)}" if last is not None else ""
         yield (
-            f"cuDNN computes no backward of a recurrent layer in eval mode, and {'.'.join(path)} is in it{by}: "
+            "cuDNN computes no backward of a recurrent layer in eval mode, and "
+            f"{'.'.join(path)} is in it{by}: "
             "call its train(), and set its dropout to 0 if that is why it was in eval mode"
         )

@@ -1,4 +1,6 @@
-"""What went wrong between the ranks: parameters that DDP waited for, and collectives that not all ranks called."""
+"""What went wrong between the ranks: parameters that DDP waited for, and collectives that not all
+ranks called.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _SHOWN = 8
 
 
 def left_out(session: Session) -> Iterator[str]:
-    """Why DDP did not get the gradients of some parameters: one line for all that share a reason."""
+    """Why DDP did not get the gradients of some parameters: one line for all that share a
+    reason.
+    """
     if not session.left_out:
         return
     backwards = [note for note in session.notes if note.kind == "backward"]
@@ -26,7 +30,10 @@ def left_out(session: Session) -> Iterator[str]:
         reasons.setdefault(_reason(held, backwards), []).append(name)
     where = f" by {seen_at(backwards[-1].place)}" if backwards else ""
     for reason, names in reasons.items():
-        yield f"DDP waited for gradients that were not computed{where}: {listed(names, _SHOWN)}; {reason}"
+        yield (
+            f"DDP waited for gradients that were not computed{where}: {listed(names, _SHOWN)}; "
+            f"{reason}"
+        )
 
 
 def _reason(held: Held, backwards: Sequence[Note]) -> str:
@@ -35,11 +42,16 @@ def _reason(held: Held, backwards: Sequence[Note]) -> str:
         if use is not None and index == 0:
             cut = _cut(held, note)
             used = f"used at {seen_at(use.place)}"
-            return f"{used}, and cut off at {seen_at(cut.cut_place or cut.place)}" if cut else _UNKNOWN
+            return (
+                f"{used}, and cut off at {seen_at(cut.cut_place or cut.place)}" if cut else _UNKNOWN
+            )
         if use is not None:
             used = f"used last at step {note.step}, at {seen_at(use.place)}"
             return f"{used}{_condition(use.place)}, which was left out here"
-    return "no operation that was recorded has used them: call their module in every forward, or freeze them"
+    return (
+        "no operation that was recorded has used them: call their module in every forward, or "
+        "freeze them"
+    )
 
 
 _UNKNOWN = "they are used, so that a hook or an earlier error kept their gradients back"
@@ -47,7 +59,10 @@ _UNKNOWN = "they are used, so that a hook or an earlier error kept their gradien
 
 def _use(held: Held, note: Note) -> Op | None:
     """The operation that used a parameter on the way to what was back-propagated."""
-    return next((op for op in lineage(note.facts["ops"]) if any(each.held is held for each in op.inputs)), None)
+    return next(
+        (op for op in lineage(note.facts["ops"]) if any(each.held is held for each in op.inputs)),
+        None,
+    )
 
 
 def _cut(held: Held, note: Note) -> Op | None:
@@ -68,11 +83,16 @@ def _condition(place: Place) -> str:
 def collectives(session: Session) -> dict[str, Any]:
     """What a rank hands in about its collectives: how many there were, and the last of them."""
     called = session.collectives
-    return {"count": called.count, "last": [f"{name} at {seen_at(place)}" for name, place in called.last]}
+    return {
+        "count": called.count,
+        "last": [f"{name} at {seen_at(place)}" for name, place in called.last],
+    }
 
 
 def told(reports: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    """What is to be said of all ranks: what each explains, with the ranks that do, and where they part."""
+    """What is to be said of all ranks: what each explains, with the ranks that do, and where they
+    part.
+    """
     said: dict[str, list[str]] = {}
     for rank, each in sorted(reports.items()):
         for text in each["explained"]:
@@ -91,7 +111,10 @@ def _parted(reports: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
         number = _parting(reports[first]["collectives"], each["collectives"])
         if number is not None:
             one, other = (_does(each, number) for each in (reports[first], reports[rank]))
-            yield f"the ranks part at collective {number + 1}: rank {first} {one}, rank {rank} {other}"
+            yield (
+                f"the ranks part at collective {number + 1}: rank {first} {one}, rank {rank} "
+                f"{other}"
+            )
             return
 
 
@@ -115,5 +138,7 @@ def _does(report: Mapping[str, Any], number: int) -> str:
     if call:
         return f"calls {call}"
     last = _call(report["collectives"], number - 1) if number else ""
-    why = f"ended by {str(report['ended']).partition(':')[0]}" if report["ended"] else "it is through"
+    why = (
+        f"ended by {str(report['ended']).partition(':')[0]}" if report["ended"] else "it is through"
+    )
     return f"calls no other{f' after {last}' if last else ''} ({why})"

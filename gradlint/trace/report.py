@@ -1,4 +1,6 @@
-"""The report of a traced run: as text for people, as one JSON object for programs, in the formats of `check`."""
+"""The report of a traced run: as text for people, as one JSON object for programs, in the formats
+of `check`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ from gradlint.trace.launch import Ending
 from gradlint.trace.session import Session
 from gradlint.trace.text import as_text
 
-LINES = ("text", "concise", "github")  # formats that are read in a log, beside what the program prints
+LINES = (
+    "text",
+    "concise",
+    "github",
+)  # formats that are read in a log, beside what the program prints
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,8 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "findings": [_finding(told) for told in report.told],
         "confirmations": [
-            {**as_object(each.finding), "verdict": each.verdict, "reason": each.reason} for each in report.confirmations
+            {**as_object(each.finding), "verdict": each.verdict, "reason": each.reason}
+            for each in report.confirmations
         ],
         "steps": report.session.step,
         "routes": [
@@ -62,18 +69,27 @@ def as_json(report: Report) -> dict[str, Any]:
         "collectives": replicas.collectives(report.session),
         "unseen": unseen(report.session),
         "not_finite": not_finite(report.session),
-        "moved": None if not report.session.movement.moved else not report.session.movement.is_still,
-        **(_values(report) if report.session.timeline.wanted and report.session.timeline.kept else {}),
+        "moved": None
+        if not report.session.movement.moved
+        else not report.session.movement.is_still,
+        **(
+            _values(report)
+            if report.session.timeline.wanted and report.session.timeline.kept
+            else {}
+        ),
     }
 
 
 def _values(report: Report) -> dict[str, Any]:
-    """What the run computed: its losses, which parameters ever got a gradient, and the first step that a bug struck."""
+    """What the run computed: its losses, which parameters ever got a gradient, and the first step
+    that a bug struck.
+    """
     timeline = report.session.timeline
     struck = [
         step
         for told in report.told
-        if told.finding.severity > Severity.NOTE and (step := _first_step(told.finding, report)) is not None
+        if told.finding.severity > Severity.NOTE
+        and (step := _first_step(told.finding, report)) is not None
     ]
     return {
         "losses": [{"step": step, "value": value} for step, value in timeline.losses],
@@ -107,7 +123,9 @@ def _place(place: Place) -> dict[str, Any]:
 
 
 def not_finite(session: Session) -> dict[str, Any] | None:
-    """The first loss, or gradient at a step, that is not finite, where they are looked at: what, where and when."""
+    """The first loss, or gradient at a step, that is not finite, where they are looked at: what,
+    where and when.
+    """
     found = session.timeline.not_finite
     if found is None:
         return None
@@ -119,12 +137,17 @@ def unseen(session: Session) -> list[str]:
     """What the run could not look at, one line each."""
     lines = list(session.blind)
     if session.faults:
-        lines.append(f"gradlint failed {len(session.faults)} times while watching (first: {session.faults[0]})")
+        lines.append(
+            f"gradlint failed {len(session.faults)} times while watching (first: "
+            f"{session.faults[0]})"
+        )
     return lines
 
 
 def write(report: Report, options: dict[str, Any], stream: TextIO) -> None:
-    """Write the report in the format that was asked for, and the files beside it; of several ranks, rank 0 writes."""
+    """Write the report in the format that was asked for, and the files beside it; of several ranks,
+    rank 0 writes.
+    """
     rank = ranks.rank()
     if rank:
         ranks.hand_in(as_json(report))
@@ -136,7 +159,13 @@ def write(report: Report, options: dict[str, Any], stream: TextIO) -> None:
     if options["html"] is not None:
         output.write(
             options["html"],
-            page(report.tape, report.told, report.steps, report.session.timeline.norms, report.session.step),
+            page(
+                report.tape,
+                report.told,
+                report.steps,
+                report.session.timeline.norms,
+                report.session.step,
+            ),
             pathlib.Path.cwd(),
         )
     if options["dot"] is not None:
@@ -144,7 +173,9 @@ def write(report: Report, options: dict[str, Any], stream: TextIO) -> None:
 
 
 def _rendered(report: Report, together: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """What is written in the format that was asked for; `together` is the JSON report of all ranks."""
+    """What is written in the format that was asked for; `together` is the JSON report of all
+    ranks.
+    """
     if options["output_format"] == "json":
         return json.dumps(together, indent=2) + "\n"
     if options["output_format"] != "text":
@@ -163,7 +194,9 @@ def _outcome(report: Report, together: Mapping[str, Any]) -> Outcome:
 
 
 def merged(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """One object of several ranks' reports: rank 0's, with the findings of all and the ranks that had them."""
+    """One object of several ranks' reports: rank 0's, with the findings of all and the ranks that
+    had them.
+    """
     found: dict[str, dict[str, Any]] = {}
     for rank, each in sorted(reports.items()):
         for finding in each["findings"]:

@@ -1,7 +1,9 @@
-"""Which rounds of which loops: worked out from where the program was, without having watched every line.
+"""Which rounds of which loops: worked out from where the program was, without having watched every
+line.
 
-In one activation of a function, time only goes back (to an earlier instruction) where a loop goes round. So a place
-before the last one, inside a loop, begins a round of the innermost loop around both; a changed counter does, too.
+In one activation of a function, time only goes back (to an earlier instruction) where a loop goes
+round. So a place before the last one, inside a loop, begins a round of the innermost loop around
+both; a changed counter does, too.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class _Activation:
     instruction: int = -1
     child: int = 0
     counters: tuple[int, ...] = ()
-    batches: tuple[int, ...] = ()  # the innermost of these loops that stand in a library's file, by number,
+    batches: tuple[
+        int, ...
+    ] = ()  # the innermost of these loops that stand in a library's file, by number,
     call: int = -1  # below the call at this instruction
     busy: bool = False  # a backward or a step happened since the innermost loop last went round
 
@@ -49,7 +53,9 @@ class Rounds:
     """Follows the places of a run in order."""
 
     def __init__(self) -> None:
-        self.learning: set[Loop] = set()  # the comprehensions in whose rounds a backward or a step happens
+        self.learning: set[Loop] = (
+            set()
+        )  # the comprehensions in whose rounds a backward or a step happens
         self._activations: dict[int, _Activation] = {}
         self._current: list[int] = []
         self._at: Place = ()  # the frames of the last visit, outermost first
@@ -58,7 +64,8 @@ class Rounds:
     def visit(self, place: Place, busy: bool = False, once: bool = False) -> Iterator[Turn]:
         """Go to `place`; gives the rounds that end and begin on the way.
 
-        `busy`: a backward or step happens there. `once`: it happens once each time that the program comes there.
+        `busy`: a backward or step happens there. `once`: it happens once each time that the program
+        comes there.
         """
         frames = place[::-1]
         yield from self._leave(frames)
@@ -69,7 +76,9 @@ class Rounds:
         self._current, self._at = [frame.activation for frame in frames], frames
 
     def _stands(self, index: int, frame: Frame, child: int) -> bool:
-        """Whether a frame is where the last visit left it, with the same call inside: nothing in it went round."""
+        """Whether a frame is where the last visit left it, with the same call inside: nothing in it
+        went round.
+        """
         last = self._at
         return (
             index < len(last)
@@ -78,7 +87,9 @@ class Rounds:
         )
 
     def fetched(self, place: Place, batches: tuple[int, ...]) -> Iterator[Turn]:
-        """A loop below the call at `place`, which was visited, got a batch: the innermost of `batches`."""
+        """A loop below the call at `place`, which was visited, got a batch: the innermost of
+        `batches`.
+        """
         state = self._activations[place[0].activation]
         own = len(state.rounds) - len(state.batches)
         if state.batches[: len(batches)] == batches:
@@ -117,7 +128,10 @@ class Rounds:
     def _leave(self, frames: Place) -> Iterator[Turn]:
         """Activations that are no longer running have left their loops."""
         kept = 0
-        while kept < min(len(frames), len(self._current)) and frames[kept].activation == self._current[kept]:
+        while (
+            kept < min(len(frames), len(self._current))
+            and frames[kept].activation == self._current[kept]
+        ):
             kept += 1
         for key in reversed(self._current[kept:]):
             state = self._activations.pop(key, None)
@@ -132,7 +146,10 @@ class Rounds:
         if state.batches:
             around += (called(frame.code, frame.instruction),) * len(state.batches)
         common = 0
-        while common < min(len(around), len(state.rounds)) and around[common] == state.rounds[common].loop:
+        while (
+            common < min(len(around), len(state.rounds))
+            and around[common] == state.rounds[common].loop
+        ):
             common += 1
         turned = self._turned(state, frame, child, common, once)
         if turned is None:
@@ -144,7 +161,9 @@ class Rounds:
         for loop in around[len(state.rounds) :]:
             yield self._begin(state, loop)
         state.instruction, state.child = frame.instruction, child
-        state.counters = frame.counters or state.counters[:turned]  # a loop further out may have gone round as well
+        state.counters = (
+            frame.counters or state.counters[:turned]
+        )  # a loop further out may have gone round as well
         state.busy = state.busy or busy
 
     def _begin(self, state: _Activation, loop: Loop) -> Turn:
@@ -153,7 +172,9 @@ class Rounds:
         state.busy = False
         return Turn(loop, entry.number, 0, True, False)
 
-    def _turned(self, state: _Activation, frame: Frame, child: int, common: int, once: bool) -> int | None:
+    def _turned(
+        self, state: _Activation, frame: Frame, child: int, common: int, once: bool
+    ) -> int | None:
         """The index of the loop that went round since the last visit, if one did."""
         if not common:
             return None
@@ -170,7 +191,9 @@ class Rounds:
 def _changed(state: _Activation, frame: Frame, among: int) -> int | None:
     """The index of the outermost loop whose counter is another than it was."""
     pairs = zip(frame.counters, state.counters, strict=False)
-    return next((index for index, (new, old) in enumerate(pairs) if new != old and index < among), None)
+    return next(
+        (index for index, (new, old) in enumerate(pairs) if new != old and index < among), None
+    )
 
 
 def _turn(entry: Round) -> Iterator[Turn]:

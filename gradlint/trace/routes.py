@@ -1,4 +1,6 @@
-"""The route of a loss, folded: the values of one line of the user's are one stop, named after the module it runs."""
+"""The route of a loss, folded: the values of one line of the user's are one stop, named after the
+module it runs.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,15 @@ class Stop:
     @property
     def label(self) -> str:
         """What a picture writes into the stop."""
-        return self.module or ", ".join(dict.fromkeys(op.rpartition(".")[2].strip("_") for op in self.ops[:_MOST_OPS]))
+        return self.module or ", ".join(
+            dict.fromkeys(op.rpartition(".")[2].strip("_") for op in self.ops[:_MOST_OPS])
+        )
 
 
 def losses(tape: Tape) -> list[Backward]:
-    """The first backward of each sink in the source, one that was recorded in full where there is one."""
+    """The first backward of each sink in the source, one that was recorded in full where there is
+    one.
+    """
     found: dict[Span, Backward] = {}
     for sink in tape.backwards():
         known = found.get(sink.at)
@@ -77,7 +83,11 @@ def _is_shown(value: Value) -> bool:
 
 
 def _cut(value: Value) -> str:
-    cuts = not value.requires_grad and value.cut is not None and any(source.requires_grad for source in value.inputs)
+    cuts = (
+        not value.requires_grad
+        and value.cut is not None
+        and any(source.requires_grad for source in value.inputs)
+    )
     return value.cut.value if cuts and value.cut is not None else ""
 
 
@@ -87,7 +97,11 @@ def _join(value: Value, of: dict[int, Stop]) -> None:
         other = of.get(id(source))
         if other is not None and other is not stop and other not in stop.inputs:
             stop.inputs.append(other)
-        if source.parameter is not None and source.requires_grad and source.name not in stop.parameters:
+        if (
+            source.parameter is not None
+            and source.requires_grad
+            and source.name not in stop.parameters
+        ):
             stop.parameters.append(source.name)
 
 
@@ -123,7 +137,9 @@ def as_dot(tape: Tape) -> str:
         stops = fold(sink.value)
         names = {id(stop): f"s{number}_{index}" for index, stop in enumerate(stops)}
         lines += [f"  {names[id(stop)]} [label={_quoted(stop)}{_style(stop)}];" for stop in stops]
-        lines += [f"  {names[id(other)]} -> {names[id(stop)]};" for stop in stops for other in stop.inputs]
+        lines += [
+            f"  {names[id(other)]} -> {names[id(stop)]};" for stop in stops for other in stop.inputs
+        ]
     return "\n".join([*lines, "}"]) + "\n"
 
 

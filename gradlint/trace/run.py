@@ -1,4 +1,6 @@
-"""One traced run from start to end: launch, watch, judge, report, leave with the right exit code."""
+"""One traced run from start to end: launch, watch, judge, report, leave with the right exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ from gradlint.trace.session import Session
 def _program(words: Sequence[str], options: dict[str, Any], part: Part | None) -> launch.Program:
     if part is not None:
         return part.program()
-    return launch.module(options["module"], words) if options["module"] else launch.script(words[0], words[1:])
+    return (
+        launch.module(options["module"], words)
+        if options["module"]
+        else launch.script(words[0], words[1:])
+    )
 
 
 def run(words: Sequence[str], options: dict[str, Any]) -> int:
@@ -63,12 +69,16 @@ def run(words: Sequence[str], options: dict[str, Any]) -> int:
         verdicts: list[bool] = []
 
         def report(ending: launch.Ending) -> bool:
-            """Stop watching and write the report, once; gives whether a finding is bad enough to fail."""
+            """Stop watching and write the report, once; gives whether a finding is bad enough to
+            fail.
+            """
             if not verdicts:
                 session.close()
                 with contextlib.chdir(folder), _without_collection():
                     driven = part.driven if part is not None else None
-                    verdicts.append(_report(session, program, ending, settings_for, options, stream, driven))
+                    verdicts.append(
+                        _report(session, program, ending, settings_for, options, stream, driven)
+                    )
             return verdicts[0]
 
         with exits.watched(lambda way: report(launch.Ending(0, way))):
@@ -83,7 +93,9 @@ def run(words: Sequence[str], options: dict[str, Any]) -> int:
 
 @contextlib.contextmanager
 def _without_collection() -> Iterator[None]:
-    """Next to nothing that a report makes is garbage, and looking for some takes a third of its time."""
+    """Next to nothing that a report makes is garbage, and looking for some takes a third of its
+    time.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -112,7 +124,9 @@ def _settings_finder(options: dict[str, Any]) -> SettingsFor:
 
 @contextlib.contextmanager
 def _report_stream(options: dict[str, Any]) -> Iterator[TextIO]:
-    """Where the report goes. A document takes standard output for itself: the program's own goes to standard error."""
+    """Where the report goes. A document takes standard output for itself: the program's own goes to
+    standard error.
+    """
     if options["output_file"] is not None:
         with output.destination(options["output_file"], pathlib.Path.cwd()).open(
             "w", encoding="utf-8", errors="backslashreplace"
@@ -132,7 +146,9 @@ def _report_stream(options: dict[str, Any]) -> Iterator[TextIO]:
 
 
 def _reopen_output() -> None:
-    """Gives `sys.stdout` anew: Python asked its file at the start whether it can seek, and it is another file now."""
+    """Gives `sys.stdout` anew: Python asked its file at the start whether it can seek, and it is
+    another file now.
+    """
     old = sys.stdout
     if isinstance(old, io.TextIOWrapper):
         new = open(1, "w", encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115
@@ -153,13 +169,25 @@ def _report(
     settings = settings_for(pathlib.Path.cwd())
     assembler = Assembler(session, program.name, driven)
     tape = assembler.run(ending.raised)
-    told = findings(tape, assembler.steps, settings, driven.contract if driven is not None else None)
+    told = findings(
+        tape, assembler.steps, settings, driven.contract if driven is not None else None
+    )
     found = [each.finding for each in told]
     static = _static(settings_for) if options["confirm"] else ()
-    confirmations = confirm([each for each in static if driven is None or _is_of(driven, each)], found, tape)
+    confirmations = confirm(
+        [each for each in static if driven is None or _is_of(driven, each)], found, tape
+    )
     confirmations = [replace(each, finding=located_finding(each.finding)) for each in confirmations]
     write(
-        Report(tape, tuple(map(located, told)), session, ending, assembler.steps, settings.root, tuple(confirmations)),
+        Report(
+            tape,
+            tuple(map(located, told)),
+            session,
+            ending,
+            assembler.steps,
+            settings.root,
+            tuple(confirmations),
+        ),
         options,
         stream,
     )
@@ -180,7 +208,9 @@ def _is_of(driven: Driven, finding: Finding) -> bool:
 
 
 def _leave_by(number: int) -> None:
-    """Leave as Python does after a signal that nothing handled, so that whoever started us sees it."""
+    """Leave as Python does after a signal that nothing handled, so that whoever started us sees
+    it.
+    """
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,4 +1,6 @@
-"""Norms of gradients by module, step by step: one line of JSON a step, and TensorBoard where it is installed."""
+"""Norms of gradients by module, step by step: one line of JSON a step, and TensorBoard where it is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from gradlint.trace.session import Session
 
 
 class Log:
-    """Writes what each optimizer step finds, as it comes: a run that is killed leaves what it got to."""
+    """Writes what each optimizer step finds, as it comes: a run that is killed leaves what it got
+    to.
+    """
 
     def __init__(self, folder: pathlib.Path, session: Session) -> None:
         rank = ranks.rank()
@@ -33,7 +37,9 @@ class Log:
         session.on_end.append(self.close)
 
     def write(self, step: int, norms: Mapping[str, float | None]) -> None:
-        """One step: the losses since the last one, the norm of all gradients, and of those of each module."""
+        """One step: the losses since the last one, the norm of all gradients, and of those of each
+        module.
+        """
         losses = [value for _, value in self._losses[self._told :]]
         self._told = len(self._losses)
         modules = by_module(norms)
@@ -48,7 +54,9 @@ class Log:
         self._file.flush()
         if self._board is not None:
             scalars = {"loss": sum(losses), "gradient/all": whole}
-            scalars |= {f"gradient/{name}": norm for name, norm in modules.items() if norm is not None}
+            scalars |= {
+                f"gradient/{name}": norm for name, norm in modules.items() if norm is not None
+            }
             for name, value in scalars.items():
                 self._board.add_scalar(name, value, step)
 
@@ -65,7 +73,9 @@ def _plain(value: float | None) -> float | str | None:
 
 
 def by_module(norms: Mapping[str, float | None]) -> dict[str, float | None]:
-    """The norm of the gradients of each module's own parameters; None where none of them has one."""
+    """The norm of the gradients of each module's own parameters; None where none of them has
+    one.
+    """
     found: dict[str, float | None] = {}
     for name, norm in norms.items():
         module = name.rpartition(".")[0] or name

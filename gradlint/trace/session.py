@@ -1,4 +1,6 @@
-"""One traced run: what has been noted so far, how closely the program is watched at this moment, and why."""
+"""One traced run: what has been noted so far, how closely the program is watched at this moment,
+and why.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +40,22 @@ _MOST_WITHOUT_STEP = 64  # backward passes: a program that never steps is not re
 _MOST_NOTES = 20_000
 _EVALUATIONS = 4
 _EAGER = "compiled code runs eagerly, so that it can be seen, and with eager rounding and dropout"
-_UNSEEN = "what happens in compiled code is not seen; --level record runs it eagerly, with eager rounding and dropout"
+_UNSEEN = (
+    "what happens in compiled code is not seen; --level record runs it eagerly, with eager "
+    "rounding and dropout"
+)
 _HAS_STANCES = hasattr(torch.compiler, "set_stance")
 _METHODS = (
     (staticmethod, staticmethod),
     (classmethod, classmethod),
-    (types.ClassMethodDescriptorType, classmethod),  # written in C: `Function.apply` since torch 2.14
+    (
+        types.ClassMethodDescriptorType,
+        classmethod,
+    ),  # written in C: `Function.apply` since torch 2.14
 )
 _LASTING = frozenset([
-    "backward", "batch", "clip", "fact", "frozen", "kept", "module", "read", "scheduler", "step", "thawed", "train",
+    "backward", "batch", "clip", "fact", "frozen", "kept", "module", "read", "scheduler", "step",
+    "thawed", "train",
     "unscale", "update", "zero",
 ])  # fmt: skip
 
@@ -70,7 +79,9 @@ class Stepper:
     place: Place
     name: str = ""
     held: list[Held] = field(default_factory=list)
-    seen: list[weakref.ref[torch.Tensor]] = field(default_factory=list)  # whom these identities are of
+    seen: list[weakref.ref[torch.Tensor]] = field(
+        default_factory=list
+    )  # whom these identities are of
     frozen: set[int] = field(default_factory=set)
     optimizer: Stepper | None = None
     enabled: bool | None = True
@@ -82,7 +93,9 @@ class Stepper:
 
 
 class Clearing(NamedTuple):
-    """Gradients cleared: where, of which optimizer or of which parameters, and whether something had read them."""
+    """Gradients cleared: where, of which optimizer or of which parameters, and whether something
+    had read them.
+    """
 
     place: Place
     stepper: Stepper | None
@@ -91,7 +104,9 @@ class Clearing(NamedTuple):
 
 
 class Root(str):
-    """The name of an outermost module: equal to no other, though another module is called the same."""
+    """The name of an outermost module: equal to no other, though another module is called the
+    same.
+    """
 
     __slots__ = ()
 
@@ -118,20 +133,27 @@ class Collectives:
 
 @dataclass(eq=False, slots=True)
 class Timeline:
-    """Gradient norms by parameter, one column a step, and the losses; filled only where they are asked for.
+    """Gradient norms by parameter, one column a step, and the losses; filled only where they are
+    asked for.
 
-    A norm is None where a step found no gradient of a parameter that requires one. `on_norms` hears of each step, also
-    where none is `kept`.
+    A norm is None where a step found no gradient of a parameter that requires one. `on_norms` hears
+    of each step, also where none is `kept`.
     """
 
     wanted: bool = False
     kept: bool = True
     batch: int | None = None  # that a DataLoader gave last, from 0
-    not_finite: tuple[str, int, int | None, Place] | None = None  # the first: what, step, batch, where
+    not_finite: tuple[str, int, int | None, Place] | None = (
+        None  # the first: what, step, batch, where
+    )
     on_norms: list[Callable[[int, dict[str, float | None]], None]] = field(default_factory=list)
     norms: list[tuple[int, dict[str, float | None]]] = field(default_factory=list)
-    losses: list[tuple[int, float]] = field(default_factory=list)  # of each backward, with the steps before it
-    trained: dict[Held, bool] = field(default_factory=dict)  # whether a step ever found a gradient that is not zero
+    losses: list[tuple[int, float]] = field(
+        default_factory=list
+    )  # of each backward, with the steps before it
+    trained: dict[Held, bool] = field(
+        default_factory=dict
+    )  # whether a step ever found a gradient that is not zero
 
     def look(self, what: str, value: float, step: int, place: Place) -> None:
         """Takes down the first value that is not finite."""
@@ -140,7 +162,9 @@ class Timeline:
 
 
 class Session:
-    """What is known of the running program. Made once; the probes and the recorder write into it."""
+    """What is known of the running program. Made once; the probes and the recorder write into
+    it.
+    """
 
     def __init__(self, level: Level = "auto", *, first: int = 3, steps: int | None = None) -> None:
         self.level, self.first, self.limit = level, first, steps
@@ -153,7 +177,9 @@ class Session:
         self.modules: list[weakref.ref[torch.nn.Module]] = []
         self.wrappers: list[weakref.ref[torch.nn.Module]] = []  # DistributedDataParallel
         self.grad_off: Place = ()
-        self._restored: weakref.WeakKeyDictionary[Any, tuple[Place, bool]] = weakref.WeakKeyDictionary()
+        self._restored: weakref.WeakKeyDictionary[Any, tuple[Place, bool]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._made_at: weakref.WeakKeyDictionary[Any, Place] = weakref.WeakKeyDictionary()
         self.inference_at: Place = ()
         self.samples = False  # grad mode is off inside a distribution's `sample()`
@@ -165,8 +191,11 @@ class Session:
         self.scaler: Stepper | None = None
         self.compiled = self.runs_eagerly = False
         self.again = first
-        self._in_eval: list[weakref.ref[torch.nn.Module]] = []  # put into it since the last backward
-        # The parts that an `eval()` put into eval mode, and no `train()` back, with the module that was asked.
+        self._in_eval: list[
+            weakref.ref[torch.nn.Module]
+        ] = []  # put into it since the last backward
+        # The parts that an `eval()` put into eval mode, and no `train()` back, with the module that
+        # was asked.
         self.asleep = weakref.WeakKeyDictionary[torch.nn.Module, weakref.ref[torch.nn.Module]]()
         self.evaluations = 0  # the calls of modules that are noted although the run is only watched
         self._sinks: set[object] = set()
@@ -196,13 +225,19 @@ class Session:
         self.on_end: list[Callable[[], None]] = []
         self.scaled: dict[int, Op] = {}
         self.scales = False
-        self.left_out: list[tuple[str, Held]] = []  # parameters that DDP missed, by the names that it gives them
-        self.refused_in_eval: list[tuple[str, ...]] = []  # the recurrent layers of which cuDNN refused a backward
+        self.left_out: list[
+            tuple[str, Held]
+        ] = []  # parameters that DDP missed, by the names that it gives them
+        self.refused_in_eval: list[
+            tuple[str, ...]
+        ] = []  # the recurrent layers of which cuDNN refused a backward
         self.left_dark: dict[object, Place] = {}  # where grad mode was off and nothing was recorded
         self.collectives = Collectives()
         self._modules_made: dict[int, tuple[weakref.ref[torch.nn.Module], Place]] = {}
         self._flagged: set[tuple[Held, str]] = set()
-        self.hooks: dict[CodeType, tuple[tuple[int, int], Place, Op, bool]] = {}  # of accumulated gradients
+        self.hooks: dict[
+            CodeType, tuple[tuple[int, int], Place, Op, bool]
+        ] = {}  # of accumulated gradients
         self._firsts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[Held, int] | None]] = {}
         self._leaves: dict[Held, Op] = {}
         self._undo: list[Callable[[], None]] = []
@@ -215,7 +250,9 @@ class Session:
         """Begin to watch, in this thread."""
         enter_mode(self.recorder)
         self._is_on = True
-        ours = weakref.WeakMethod(self._in_child)  # what is registered stays for the life of the process
+        ours = weakref.WeakMethod(
+            self._in_child
+        )  # what is registered stays for the life of the process
         os.register_at_fork(after_in_child=lambda: (method := ours()) and method())
 
     def _in_child(self) -> None:
@@ -242,10 +279,14 @@ class Session:
         own = vars(owner)[name]
         original = own.__func__ if isinstance(own, (staticmethod, classmethod)) else own
         made: Any = functools.wraps(original)(wrap(original))
-        return self.put(owner, name, next((kind(made) for way, kind in _METHODS if isinstance(own, way)), made))
+        return self.put(
+            owner, name, next((kind(made) for way, kind in _METHODS if isinstance(own, way)), made)
+        )
 
     def put(self, owner: Any, name: str, made: Any) -> Callable[[], None]:
-        """Put `made` in the place of `owner.name` until the session is closed, or until what is returned is called."""
+        """Put `made` in the place of `owner.name` until the session is closed, or until what is
+        returned is called.
+        """
         own = vars(owner)[name]
 
         def undo() -> None:
@@ -262,22 +303,30 @@ class Session:
         self._undo.append(lambda: delattr(owner, name))
 
     def paused(self) -> _Pause:
-        """The recorder is off: inside a backward pass or an optimizer step. Left in place below other modes."""
+        """The recorder is off: inside a backward pass or an optimizer step. Left in place below
+        other modes.
+        """
         return _Pause(self)
 
     def guarded(self, function: Callable[..., Result], *args: Any) -> Result | None:
-        """Call our own code: a fault in it is counted and never reaches the program, its calls reach no mode."""
+        """Call our own code: a fault in it is counted and never reaches the program, its calls
+        reach no mode.
+        """
         try:
             if self._is_covered():
                 with torch._C.DisableTorchFunction():
                     return function(*args)
             return function(*args)
         except Exception as error:
-            self.faults.append(f"{getattr(function, '__qualname__', function)}: {type(error).__name__}: {error}")
+            self.faults.append(
+                f"{getattr(function, '__qualname__', function)}: {type(error).__name__}: {error}"
+            )
             return None
 
     def _is_covered(self) -> bool:
-        """Whether a mode of the program's is on top of the recorder: it would see the calls of torch that we make."""
+        """Whether a mode of the program's is on top of the recorder: it would see the calls of
+        torch that we make.
+        """
         top = top_mode()
         return top is not None and top is not self.recorder
 
@@ -287,7 +336,9 @@ class Session:
         """Write down that something happened."""
         note = Note(kind, place, self.step, facts=facts)
         if threading.get_ident() != _MAIN_THREAD:
-            self.blind["several threads train: what they do is recorded in the order in which it happened"] = None
+            self.blind[
+                "several threads train: what they do is recorded in the order in which it happened"
+            ] = None
         self.notes.append(note)
         if len(self.notes) > _MOST_NOTES:
             self._forget_the_middle()
@@ -315,7 +366,9 @@ class Session:
     # --- what the probes report
 
     def grad_mode_switched(self, enabled: bool, by: FrameType) -> None:
-        """Grad mode went on or off in the frame `by`: what the end of an `enable_grad` restores was there before it."""
+        """Grad mode went on or off in the frame `by`: what the end of an `enable_grad` restores was
+        there before it.
+        """
         if by.f_back is not None and by.f_back.f_code.co_filename == _GRAD_MODES:
             by = by.f_back  # `no_grad` leaves it to a `set_grad_enabled`
         manager = by.f_locals.get("self") if by.f_code.co_filename == _GRAD_MODES else None
@@ -328,7 +381,9 @@ class Session:
         elif not enabled and manager in self._restored:
             self.grad_off, self.samples = self._restored.pop(manager)
 
-    def grad_mode_changed(self, enabled: bool, manager: object = None, inference: bool = False) -> None:
+    def grad_mode_changed(
+        self, enabled: bool, manager: object = None, inference: bool = False
+    ) -> None:
         """Grad mode went on or off, by a context manager, a decorator or a call."""
         place = self.switch()
         if not enabled:
@@ -345,7 +400,9 @@ class Session:
         self._made_at[manager] = nearest()[:1]
 
     def entered_by(self, manager: object, place: Place) -> Place:
-        """What made the manager that a `with` enters, with the calls that led to the `with`; else the place itself."""
+        """What made the manager that a `with` enters, with the calls that led to the `with`; else
+        the place itself.
+        """
         entered = bool(place) and context(place[0].code, place[0].instruction) == "with"
         made = self._made_at.get(manager, ()) if entered and manager is not None else ()
         return (*made, *place[1:]) if made else place
@@ -354,7 +411,14 @@ class Session:
         """The record of a parameter as a leaf of a graph."""
         if held not in self._leaves:
             self._leaves[held] = Op(
-                "parameter", Kind.PARAMETER, (), held.place, next(serial), self.step, True, held=held
+                "parameter",
+                Kind.PARAMETER,
+                (),
+                held.place,
+                next(serial),
+                self.step,
+                True,
+                held=held,
             )
         return self._leaves[held]
 
@@ -376,7 +440,11 @@ class Session:
             return entry[1]
         name = _variable(module) or type(module).__name__
         inside = set(map(id, module.modules()))
-        alike = (root for key, (known, root) in self._roots.items() if key in inside and known() is not None)
+        alike = (
+            root
+            for key, (known, root) in self._roots.items()
+            if key in inside and known() is not None
+        )
         root = next((each for each in alike if str.__eq__(each, name)), None) or Root(name)
         self._roots[id(module)] = weakref.ref(module), root
         return root
@@ -398,11 +466,15 @@ class Session:
 
     def find_modules(self) -> None:
         """The modules that were made before anybody watched: of them only the names are known."""
-        found = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]  # asks no proxy
+        found = [
+            each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)
+        ]  # asks no proxy
         self.modules += map(weakref.ref, found)
 
     def first_parameter(self, module: torch.nn.Module) -> tuple[Held, int] | None:
-        """A parameter of a module, and how deep it lies in it: says later, by its name, where the module is."""
+        """A parameter of a module, and how deep it lies in it: says later, by its name, where the
+        module is.
+        """
         entry = self._firsts.get(id(module))
         if entry is None or entry[0]() is not module:
             found = next(module.named_parameters(), None)
@@ -415,7 +487,12 @@ class Session:
         held = self.memory.held(parameter)
         last = self.notes[-1] if self.notes else None
         place = here()
-        if last is not None and last.kind == "zero" and last.facts["stepper"] is None and last.place == place:
+        if (
+            last is not None
+            and last.kind == "zero"
+            and last.facts["stepper"] is None
+            and last.place == place
+        ):
             last.facts["held"].append(held)
         else:
             self.note("zero", place, stepper=None, held=[held])
@@ -437,7 +514,9 @@ class Session:
         self.tapped()
 
     def tapped(self) -> None:
-        """From now on gradients may be put to use without being read: a hook sees them, or another name has them."""
+        """From now on gradients may be put to use without being read: a hook sees them, or another
+        name has them.
+        """
         if not self.is_tapped:
             self.is_tapped = True
             self.note("fact", here(), what="gradients-tapped", detail="")
@@ -445,7 +524,12 @@ class Session:
     def gradient_read(self, op: Op, place: Place) -> None:
         """`p.grad` was read."""
         last, own = self.notes[-1] if self.notes else None, is_direct()
-        if last is not None and last.kind == "read" and last.place == place and last.facts["own"] is own:
+        if (
+            last is not None
+            and last.kind == "read"
+            and last.place == place
+            and last.facts["own"] is own
+        ):
             last.facts["ops"].append(op)
         else:
             self.note("read", place, ops=[op], own=own)
@@ -469,7 +553,9 @@ class Session:
             self.recording = closely
 
     def meet_compiler(self) -> None:
-        """The program compiles something. It stays compiled, unless every operation is to be recorded."""
+        """The program compiles something. It stays compiled, unless every operation is to be
+        recorded.
+        """
         self.compiled = True
         self.runs_eagerly = self.level == "record" and _HAS_STANCES
         self.blind[_EAGER if self.runs_eagerly else _UNSEEN] = None
@@ -486,7 +572,9 @@ class Session:
 
     @contextlib.contextmanager
     def off(self) -> Iterator[None]:
-        """The recorder is off the stack of modes, where it is on top; what the probes replaced still reports."""
+        """The recorder is off the stack of modes, where it is on top; what the probes replaced
+        still reports.
+        """
         was_on_top = top_mode() is self.recorder
         if was_on_top:
             pop_mode()
@@ -524,12 +612,16 @@ class Session:
             self._look(False)
 
     def evaluated(self, module: torch.nn.Module) -> None:
-        """A module was put into eval mode: the next calls of modules tell whether something is evaluated so."""
+        """A module was put into eval mode: the next calls of modules tell whether something is
+        evaluated so.
+        """
         self._in_eval.append(weakref.ref(module))
         self.evaluations = _EVALUATIONS
 
     def woken(self, module: torch.nn.Module) -> bool:
-        """Whether all that was put into eval mode is in train mode again, by whatever: `part.training = True`, say."""
+        """Whether all that was put into eval mode is in train mode again, by whatever:
+        `part.training = True`, say.
+        """
         parts = [part for part in module.modules() if part in self.asleep] if self.asleep else []
         if not parts or not all(part.training for part in parts):
             return False
@@ -543,13 +635,20 @@ class Session:
         return None if by is None else by()
 
     def trained_in_eval(self) -> None:
-        """Before a backward: a module that is still in eval mode since the last one is worth a closer look."""
-        if any(module is not None and not module.training for module in (each() for each in self._in_eval)):
+        """Before a backward: a module that is still in eval mode since the last one is worth a
+        closer look.
+        """
+        if any(
+            module is not None and not module.training
+            for module in (each() for each in self._in_eval)
+        ):
             self.look_again()
         self._in_eval.clear()
 
     def came_late(self, place: Place) -> None:
-        """After the first step something happens at a line where it did not before: worth a closer look."""
+        """After the first step something happens at a line where it did not before: worth a closer
+        look.
+        """
         key = (place[0].code, place[0].instruction) if place else None
         if self.step and key not in self._late:
             self._late.add(key)
@@ -560,12 +659,16 @@ class Session:
         for index in range(len(self.notes) - 1, -1, -1):
             if self.notes[index].step < self.step - 1:
                 self.notes[index + 1 :] = [
-                    note for note in self.notes[index + 1 :] if note.step >= self.step or _lasts(note)
+                    note
+                    for note in self.notes[index + 1 :]
+                    if note.step >= self.step or _lasts(note)
                 ]
                 return
 
     def name_parameters(self) -> None:
-        """Give each parameter the path by which the program reaches it, while its module is alive."""
+        """Give each parameter the path by which the program reaches it, while its module is
+        alive.
+        """
         if self.named_at == (self.memory.parameters_seen, len(self.modules)):
             return
         self.named_at = (self.memory.parameters_seen, len(self.modules))
@@ -590,7 +693,9 @@ class Session:
 
 
 class _Pause:
-    """Takes the recorder off the stack of modes where it is on top, and silences it where it is not."""
+    """Takes the recorder off the stack of modes where it is on top, and silences it where it is
+    not.
+    """
 
     __slots__ = ("_on_top", "_session", "_was")
 
@@ -616,7 +721,9 @@ class _Pause:
         session.quiet = self._was
 
     def lifted(self, function: Callable[..., Result]) -> Callable[..., Result]:
-        """`function` with the recorder on: the closure that an optimizer calls in its step is the program's."""
+        """`function` with the recorder on: the closure that an optimizer calls in its step is the
+        program's.
+        """
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Result:
@@ -629,7 +736,9 @@ class _Pause:
         return call
 
 
-def _paths(roots: Sequence[tuple[str, torch.nn.Module]]) -> Iterator[tuple[torch.Tensor, tuple[str, ...]]]:
+def _paths(
+    roots: Sequence[tuple[str, torch.nn.Module]],
+) -> Iterator[tuple[torch.Tensor, tuple[str, ...]]]:
     for root, module in roots:
         for name, parameter in module.named_parameters():
             yield parameter, (root, *name.split("."))
@@ -653,7 +762,9 @@ def _variable(thing: object) -> str:
 
 
 def _in_distributions() -> bool:
-    """Whether a distribution of torch's runs, called by the program: its `sample()` turns grad mode off for itself."""
+    """Whether a distribution of torch's runs, called by the program: its `sample()` turns grad mode
+    off for itself.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_users(frame.f_code):
         if _DISTRIBUTIONS in frame.f_code.co_filename:
@@ -663,14 +774,20 @@ def _in_distributions() -> bool:
 
 
 def _switch() -> Place:
-    """Where grad mode was switched: the user's line, or the function that a decorator of torch's wraps."""
+    """Where grad mode was switched: the user's line, or the function that a decorator of torch's
+    wraps.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if code.co_name == "decorate_context" and code.co_filename.endswith("_contextlib.py"):
             wrapped = frame.f_locals.get("func")
             inner = getattr(wrapped, "__code__", None)
-            return (Frame(0, inner, -1), *nearest()) if inner is not None and is_users(inner) else nearest()
+            return (
+                (Frame(0, inner, -1), *nearest())
+                if inner is not None and is_users(inner)
+                else nearest()
+            )
         if is_users(code):
             break
         frame = frame.f_back

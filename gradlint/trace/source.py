@@ -1,6 +1,8 @@
-"""What stands in the source at an instruction: its span, its text, the name it is bound to, and the loops around it.
+"""What stands in the source at an instruction: its span, its text, the name it is bound to, and the
+loops around it.
 
-Which statement a position is in is a question to the syntax tree; what code may do is one to `source/effects.py`.
+Which statement a position is in is a question to the syntax tree; what code may do is one to
+`source/effects.py`.
 """
 
 from __future__ import annotations
@@ -39,15 +41,22 @@ Places = ParamSpec("Places")
 Answer = TypeVar("Answer")
 
 
-def once(function: Callable[Concatenate[CodeType, Places], Answer]) -> Callable[Concatenate[CodeType, Places], Answer]:
-    """Answers a question about instructions once. Code goes by its id: hashing it reads all of its constants."""
+def once(
+    function: Callable[Concatenate[CodeType, Places], Answer],
+) -> Callable[Concatenate[CodeType, Places], Answer]:
+    """Answers a question about instructions once. Code goes by its id: hashing it reads all of its
+    constants.
+    """
     known: dict[tuple[object, ...], tuple[Answer, CodeType]] = {}
 
     def answer(code: CodeType, /, *at: Places.args, **named: Places.kwargs) -> Answer:
         key = (id(code), *at)
         found = known.get(key)
         if found is None:
-            found = known[key] = (function(code, *at, **named), code)  # kept, so that its id stays what it is
+            found = known[key] = (
+                function(code, *at, **named),
+                code,
+            )  # kept, so that its id stays what it is
         return found[0]
 
     functools.update_wrapper(answer, function)
@@ -56,7 +65,9 @@ def once(function: Callable[Concatenate[CodeType, Places], Answer]) -> Callable[
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop of the source: where, over what, the names of its counters, and what it goes over as it is written."""
+    """A loop of the source: where, over what, the names of its counters, and what it goes over as
+    it is written.
+    """
 
     path: str
     line: int
@@ -76,12 +87,16 @@ class _File:
     functions: dict[tuple[int, str], ast.AST] = field(default_factory=dict)
     contexts: dict[Position, str] = field(default_factory=dict)
     returned: set[Position] = field(default_factory=set)
-    statements: set[Position] = field(default_factory=set)  # calls and items that are written, and nothing is made of
+    statements: set[Position] = field(
+        default_factory=set
+    )  # calls and items that are written, and nothing is made of
     comprehensions: list[_Comprehension] = field(default_factory=list)
 
 
 def shown(path: str) -> str:
-    """The path as a report shows it: relative to where the run began, where it lies below; of a cell, its number."""
+    """The path as a report shows it: relative to where the run began, where it lies below; of a
+    cell, its number.
+    """
     cell = ipython_cell(path)
     if cell:
         _cells[cell] = path
@@ -94,7 +109,11 @@ def lines(at: Span) -> list[str]:
     """The lines that a reported place counts: those of its file, or of its cell."""
     if at.cell:
         found = _notebook(os.path.join(_began, at.path))
-        return list(split_lines(document.cell(found.text, at.cell))) if isinstance(found, Program) else []
+        return (
+            list(split_lines(document.cell(found.text, at.cell)))
+            if isinstance(found, Program)
+            else []
+        )
     path = _cells.get(at.path) or os.path.join(_began, at.path)
     return [line.rstrip("\n") for line in linecache.getlines(path)]
 
@@ -149,8 +168,13 @@ def _index(found: _File, node: ast.AST) -> None:
             found.functions[first, node.name] = node
             for decorator in node.decorator_list:
                 found.contexts[extent(decorator)] = "decorator"
-        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
-            found.names[extent(value)] = ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""
+        case (
+            ast.Assign(targets=[target], value=value)
+            | ast.AnnAssign(target=target, value=ast.expr() as value)
+        ):
+            found.names[extent(value)] = (
+                ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""
+            )
         case ast.AugAssign(target=target):
             found.names[extent(node)] = ast.unparse(target)
         case ast.Return(value=ast.expr() as value):
@@ -159,7 +183,9 @@ def _index(found: _File, node: ast.AST) -> None:
             found.statements.add(extent(value))
         case ast.Subscript(ctx=ast.Store()):
             found.statements.add(extent(node))
-        case ast.Compare(left=ast.Attribute(attr="grad") as gradient, ops=[ast.Is() | ast.IsNot(), *_]):
+        case ast.Compare(
+            left=ast.Attribute(attr="grad") as gradient, ops=[ast.Is() | ast.IsNot(), *_]
+        ):
             found.contexts[extent(gradient)] = "glance"
         case ast.Attribute(attr=name, value=ast.Attribute() as gradient) if name in GLANCES:
             whole = gradient.value if gradient.attr == "data" else gradient
@@ -177,7 +203,9 @@ def _index(found: _File, node: ast.AST) -> None:
 
 
 def _entered_on(stack: ast.expr | None, body: Sequence[ast.stmt]) -> Iterator[ast.Call]:
-    """`stack.enter_context(…)` in the block of `with ExitStack() as stack`: that ends with the block."""
+    """`stack.enter_context(…)` in the block of `with ExitStack() as stack`: that ends with the
+    block.
+    """
     if not isinstance(stack, ast.Name):
         return
     for node in (inner for statement in body for inner in ast.walk(statement)):
@@ -187,7 +215,9 @@ def _entered_on(stack: ast.expr | None, body: Sequence[ast.stmt]) -> Iterator[as
 
 
 def function(code: CodeType) -> ast.AST | None:
-    """The function, or the module, that a code object was made from; None for a class or a comprehension."""
+    """The function, or the module, that a code object was made from; None for a class or a
+    comprehension.
+    """
     return _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
 
 
@@ -208,7 +238,9 @@ def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None
 
 
 def position(frame: Frame) -> Position:
-    """Line, column, end line, end column of what the frame was executing; columns in bytes from 0."""
+    """Line, column, end line, end column of what the frame was executing; columns in bytes from
+    0.
+    """
     code = frame.code
     if frame.instruction < 0:
         return (code.co_firstlineno, 0, code.co_firstlineno, 0)
@@ -234,9 +266,14 @@ def span(code: CodeType, instruction: int) -> Span:
 
 
 def span_of(path: str, at: Position) -> Span:
-    """What Python's parser gives as a position in a file, as a report says it: in characters from 1."""
+    """What Python's parser gives as a position in a file, as a report says it: in characters from
+    1.
+    """
     line, column, end_line, end_column = at
-    first, last = characters(_line(path, line), column), characters(_line(path, end_line), end_column)
+    first, last = (
+        characters(_line(path, line), column),
+        characters(_line(path, end_line), end_column),
+    )
     return Span(shown(path), line, first + 1, end_line, last + 1)
 
 
@@ -273,12 +310,21 @@ def name(code: CodeType, instruction: int) -> str:
 
 @once
 def arguments(code: CodeType, instruction: int) -> tuple[str, ...]:
-    """The names that the call at an instruction is given, by position; '' for what is no name, or no one tensor."""
+    """The names that the call at an instruction is given, by position; '' for what is no name, or
+    no one tensor.
+    """
     at = position(Frame(0, code, instruction))
     body = function(code) or ast.Module([], [])
-    call = next((node for node in ast.walk(body) if isinstance(node, ast.Call) and extent(node) == at), None)
-    given = [each.elts[0] if _is_single(each) else each for each in (call.args if call is not None else ())]
-    return tuple(ast.unparse(each) if isinstance(each, ast.Name | ast.Attribute) else "" for each in given)
+    call = next(
+        (node for node in ast.walk(body) if isinstance(node, ast.Call) and extent(node) == at), None
+    )
+    given = [
+        each.elts[0] if _is_single(each) else each
+        for each in (call.args if call is not None else ())
+    ]
+    return tuple(
+        ast.unparse(each) if isinstance(each, ast.Name | ast.Attribute) else "" for each in given
+    )
 
 
 def _is_single(node: ast.expr) -> TypeGuard[ast.List | ast.Tuple]:
@@ -287,29 +333,43 @@ def _is_single(node: ast.expr) -> TypeGuard[ast.List | ast.Tuple]:
 
 @once
 def returning(code: CodeType, number: int) -> int:
-    """The first instruction that returns from a function and may give None in this place of a tuple; else -1."""
-    returns = (each for each in ast.walk(function(code) or ast.Module([], [])) if isinstance(each, ast.Return))
+    """The first instruction that returns from a function and may give None in this place of a
+    tuple; else -1.
+    """
+    returns = (
+        each
+        for each in ast.walk(function(code) or ast.Module([], []))
+        if isinstance(each, ast.Return)
+    )
     fitting = {extent(each) for each in returns if _may_give_nothing(each.value, number)}
-    found = (each.offset for each in dis.get_instructions(code) if each.opname.startswith("RETURN_"))
+    found = (
+        each.offset for each in dis.get_instructions(code) if each.opname.startswith("RETURN_")
+    )
     return next((offset for offset in found if position(Frame(0, code, offset)) in fitting), -1)
 
 
 def _may_give_nothing(value: ast.expr | None, number: int) -> bool:
-    if not isinstance(value, ast.Tuple) or any(isinstance(each, ast.Starred) for each in value.elts):
+    if not isinstance(value, ast.Tuple) or any(
+        isinstance(each, ast.Starred) for each in value.elts
+    ):
         return True
     given = value.elts[number] if number < len(value.elts) else None
     return not isinstance(given, ast.Constant) or given.value is None
 
 
 def context(code: CodeType, instruction: int) -> str:
-    """`with`, `decorator`, `glance` for a gradient that nothing is made of, or '' for a bare call."""
+    """`with`, `decorator`, `glance` for a gradient that nothing is made of, or '' for a bare
+    call.
+    """
     if instruction < 0:
         return "decorator"
     return _file(code.co_filename).contexts.get(position(Frame(0, code, instruction)), "")
 
 
 def decorator_span(code: CodeType, words: Sequence[str]) -> Span:
-    """The decorator of a function that is spelt with one of `words`; else the line where the function begins."""
+    """The decorator of a function that is spelt with one of `words`; else the line where the
+    function begins.
+    """
     node = function(code)
     for decorator in getattr(node, "decorator_list", ()):
         if any(word in ast.unparse(decorator) for word in words):
@@ -326,17 +386,27 @@ def loops(code: CodeType, instruction: int) -> tuple[Loop, ...]:
     if body is None:
         return ()
     at = position(Frame(0, code, instruction))
-    return tuple(_loop(code.co_filename, loop, body) for loop in _around(body, at, iterates(code, instruction)))
+    return tuple(
+        _loop(code.co_filename, loop, body)
+        for loop in _around(body, at, iterates(code, instruction))
+    )
 
 
 @once
 def comprehensions(code: CodeType, instruction: int) -> tuple[Loop, ...]:
-    """The loops of comprehensions in whose rounds its own frame is at an instruction, outermost first."""
+    """The loops of comprehensions in whose rounds its own frame is at an instruction, outermost
+    first.
+    """
     if instruction < 0:
         return ()
     path, at = code.co_filename, position(Frame(0, code, instruction))
     return tuple(
-        _going_over(path, extent(generator.target), generator, "range" if _counts(generator.iter) else "data")
+        _going_over(
+            path,
+            extent(generator.target),
+            generator,
+            "range" if _counts(generator.iter) else "data",
+        )
         for each in _own([each for each in _file(path).comprehensions if _computes(each, at)], code)
         for generator in each.generators
     )
@@ -356,10 +426,21 @@ def _own(around: Sequence[_Comprehension], code: CodeType) -> Sequence[_Comprehe
     whole = function(code)
     first = len(around)
     if whole is None:
-        separate = (ast.GeneratorExp,) if code.co_name == "<genexpr>" else (ast.ListComp, ast.SetComp, ast.DictComp)
-        first = next((index for index in reversed(range(first)) if isinstance(around[index], separate)), first)
+        separate = (
+            (ast.GeneratorExp,)
+            if code.co_name == "<genexpr>"
+            else (ast.ListComp, ast.SetComp, ast.DictComp)
+        )
+        first = next(
+            (index for index in reversed(range(first)) if isinstance(around[index], separate)),
+            first,
+        )
         return around[first:] if code.co_name in _FRAMES else ()
-    while first and not isinstance(around[first - 1], ast.GeneratorExp) and _lies_in(around[first - 1], whole):
+    while (
+        first
+        and not isinstance(around[first - 1], ast.GeneratorExp)
+        and _lies_in(around[first - 1], whole)
+    ):
         first -= 1
     return around[first:]
 
@@ -401,10 +482,14 @@ def _contains(node: ast.AST, at: Position) -> bool:
 def _loop(path: str, node: _Loop, within: ast.AST) -> Loop:
     if isinstance(node, ast.While):
         return Loop(path, node.lineno, node.col_offset, "while", (), ast.unparse(node.test), True)
-    return _going_over(path, extent(node), node, "window" if _is_window(node.iter, within) else _over(node))
+    return _going_over(
+        path, extent(node), node, "window" if _is_window(node.iter, within) else _over(node)
+    )
 
 
-def _going_over(path: str, at: Position, node: ast.For | ast.AsyncFor | ast.comprehension, over: str) -> Loop:
+def _going_over(
+    path: str, at: Position, node: ast.For | ast.AsyncFor | ast.comprehension, over: str
+) -> Loop:
     names = tuple(each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
     early = not isinstance(node, ast.comprehension) and ends_early(node)
     return Loop(path, *at[:2], over, names[:2], ast.unparse(node.iter), early)
@@ -423,18 +508,28 @@ def _counts(iterable: ast.expr) -> bool:
 
 
 def _is_window(iterable: ast.expr, within: ast.AST) -> bool:
-    """Whether it has, each time that it is gone over, the next few items of a stream, by how its name is bound."""
+    """Whether it has, each time that it is gone over, the next few items of a stream, by how its
+    name is bound.
+    """
     if not isinstance(iterable, ast.Name):
         return False
     turning = [each for each in ast.walk(within) if isinstance(each, _LOOPS)]
-    return any(_takes_some(value) for loop in turning for name, value in _bound(loop) if name == iterable.id)
+    return any(
+        _takes_some(value)
+        for loop in turning
+        for name, value in _bound(loop)
+        if name == iterable.id
+    )
 
 
 def _bound(loop: _Loop) -> Iterator[tuple[str, ast.expr]]:
     """What the rounds of a loop bind to names: of what it goes over, an item is bound."""
     for node in ast.walk(loop):
         match node:
-            case ast.For(target=ast.Name(id=name), iter=value) | ast.NamedExpr(target=ast.Name(id=name), value=value):
+            case (
+                ast.For(target=ast.Name(id=name), iter=value)
+                | ast.NamedExpr(target=ast.Name(id=name), value=value)
+            ):
                 yield name, value
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 yield name, value
@@ -447,7 +542,9 @@ def _takes_some(value: ast.expr) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A condition, and the side of it that something stands on; what it names, and how it asks by itself."""
+    """A condition, and the side of it that something stands on; what it names, and how it asks by
+    itself.
+    """
 
     at: Span
     text: str
@@ -458,7 +555,9 @@ class Branch:
 
 @once
 def branches(code: CodeType, instruction: int) -> tuple[Branch, ...]:
-    """The conditions on the way to an instruction, inside the innermost loop of its function, outermost first."""
+    """The conditions on the way to an instruction, inside the innermost loop of its function,
+    outermost first.
+    """
     body = function(code)
     if body is None:
         return ()
@@ -472,7 +571,9 @@ def branches(code: CodeType, instruction: int) -> tuple[Branch, ...]:
 def _conditions(node: ast.AST, at: Position) -> Iterator[tuple[ast.expr, bool]]:
     blocks = [block for _, block in ast.iter_fields(node) if isinstance(block, list)]
     for block in blocks:
-        child = next((each for each in block if isinstance(each, _STATEMENTS) and _contains(each, at)), None)
+        child = next(
+            (each for each in block if isinstance(each, _STATEMENTS) and _contains(each, at)), None
+        )
         if child is None:
             continue
         yield from ((each.test, False) for each in block[: block.index(child)] if _leaves(each))
@@ -489,7 +590,11 @@ def _conditions(node: ast.AST, at: Position) -> Iterator[tuple[ast.expr, bool]]:
 def _leaves(statement: ast.AST) -> TypeGuard[ast.If]:
     """Whether nothing after it is done where its condition holds: `if not is_due: return`."""
     leave = ast.Return | ast.Continue | ast.Break
-    return isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], leave)
+    return (
+        isinstance(statement, ast.If)
+        and not statement.orelse
+        and isinstance(statement.body[-1], leave)
+    )
 
 
 def _branch(path: str, test: ast.expr, side: bool, rounds: Sequence[str]) -> Branch:
@@ -498,11 +603,19 @@ def _branch(path: str, test: ast.expr, side: bool, rounds: Sequence[str]) -> Bra
         line, column, _, end = extent(test)
         text = linecache.getline(path, line)[column:end]
     names = frozenset(getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(test))
-    return Branch(span_of(path, extent(test)), text, side, names, max(_counting(test), 2 * bool(names & {*rounds})))
+    return Branch(
+        span_of(path, extent(test)),
+        text,
+        side,
+        names,
+        max(_counting(test), 2 * bool(names & {*rounds})),
+    )
 
 
 def _counting(test: ast.AST) -> int:
-    """How something asks: by a remainder, by numbers held against each other, by a call, or by a truth."""
+    """How something asks: by a remainder, by numbers held against each other, by a call, or by a
+    truth.
+    """
     asked = list(ast.walk(test))
     if any(isinstance(each, ast.Mod) for each in asked):
         return 3
@@ -512,15 +625,26 @@ def _counting(test: ast.AST) -> int:
 
 
 def _compares_numbers(test: ast.Compare) -> bool:
-    is_text = any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in test.comparators)
-    return not is_text and not any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in test.ops)
+    is_text = any(
+        isinstance(each, ast.Constant) and isinstance(each.value, str) for each in test.comparators
+    )
+    return not is_text and not any(
+        isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in test.ops
+    )
 
 
 @functools.cache
 def counts(branch: Branch) -> int:
-    """How likely a condition is to ask a counter: by itself, or by the functions and properties that it names."""
+    """How likely a condition is to ask a counter: by itself, or by the functions and properties
+    that it names.
+    """
     files = users_files() if branch.counting < 3 else []
-    named = (node for path in files for (_, name), node in _file(path).functions.items() if name in branch.names)
+    named = (
+        node
+        for path in files
+        for (_, name), node in _file(path).functions.items()
+        if name in branch.names
+    )
     return max([branch.counting, *map(_counting, named)])
 
 
@@ -549,17 +673,27 @@ def _is_returned(code: CodeType, instruction: int) -> bool:
 
 @once
 def is_for_itself(code: CodeType, instruction: int, within: int) -> bool:
-    """Whether what is evaluated at an instruction is for the statement around it alone: `x[mask].zero_()`."""
+    """Whether what is evaluated at an instruction is for the statement around it alone:
+    `x[mask].zero_()`.
+    """
     statement = position(Frame(0, code, within))
     if statement not in _file(code.co_filename).statements:
         return False
     line, column, end_line, end_column = position(Frame(0, code, instruction))
     begins = statement[:2] <= (line, column)
-    return begins and (end_line, end_column) <= statement[2:] and (line, column, end_line, end_column) != statement
+    return (
+        begins
+        and (end_line, end_column) <= statement[2:]
+        and (line, column, end_line, end_column) != statement
+    )
 
 
 @once
 def is_property(code: CodeType, instruction: int) -> bool:
-    """Whether a function computes an attribute for each access, and returns what it evaluates at an instruction."""
+    """Whether a function computes an attribute for each access, and returns what it evaluates at an
+    instruction.
+    """
     decorators = getattr(function(code), "decorator_list", ())
-    return any(ast.unparse(each) == "property" for each in decorators) and _is_returned(code, instruction)
+    return any(ast.unparse(each) == "property" for each in decorators) and _is_returned(
+        code, instruction
+    )

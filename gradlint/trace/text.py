@@ -27,8 +27,15 @@ _ALL = 10_000
 
 def as_text(report: Report, together: Mapping[str, Any], *, verbose: bool) -> str:
     """The whole report; `together` is the JSON report of all ranks."""
-    parts = [_head(report), *("\n".join(_finding(told, verbose=verbose)) + "\n" for told in report.told)]
-    parts += [_of_other_ranks(finding) for finding in together["findings"] if 0 not in finding.get("ranks", (0,))]
+    parts = [
+        _head(report),
+        *("\n".join(_finding(told, verbose=verbose)) + "\n" for told in report.told),
+    ]
+    parts += [
+        _of_other_ranks(finding)
+        for finding in together["findings"]
+        if 0 not in finding.get("ranks", (0,))
+    ]
     parts += [f"gradlint trace: {line}\n" for line in (*together["explained"], *together["unseen"])]
     parts += [_first_not_finite(together["not_finite"])] if together["not_finite"] else []
     parts += [
@@ -41,18 +48,25 @@ def as_text(report: Report, together: Mapping[str, Any], *, verbose: bool) -> st
 
 def _head(report: Report) -> str:
     how = f", ended by {report.ending.raised.partition(':')[0]}" if report.ending.raised else ""
-    return f"gradlint trace: {report.tape.entry}: {count(report.session.step, 'optimizer step')}{how}\n"
+    return (
+        f"gradlint trace: {report.tape.entry}: "
+        f"{count(report.session.step, 'optimizer step')}{how}\n"
+    )
 
 
 def _finding(told: Told, *, verbose: bool) -> Iterator[str]:
-    """A finding in at most ten lines; `verbose` leaves nothing out. A line of the source is quoted once."""
+    """A finding in at most ten lines; `verbose` leaves nothing out. A line of the source is quoted
+    once.
+    """
     finding = told.finding
     step = "" if finding.step is None else f", step {finding.step}"
     yield printable(f"{finding.severity.label}[{finding.code}]: {finding.message}")
     yield printable(f"  --> {finding.at}{step}")
     yield from _quoted(finding.at, verbose=verbose)
     at = finding.at
-    quoted = {(at.path, at.cell, line) for line in range(at.line - _CONTEXT * verbose, at.end_line + 1)}
+    quoted = {
+        (at.path, at.cell, line) for line in range(at.line - _CONTEXT * verbose, at.end_line + 1)
+    }
     for related in finding.related[: _ALL if verbose else _MOST_RELATED]:
         yield printable(f"note: {related.at}: {related.message}{_line_of(related.at, quoted)}")
     if len(told.stops) > 1:
@@ -67,7 +81,11 @@ def _quoted(at: Span, *, verbose: bool) -> Iterator[str]:
     lines = source.lines(at)
     margin = len(str(at.end_line))
     context = _CONTEXT if verbose else 0
-    rows = list(frame(lines, at, margin=margin, context=context, mark="^", paint=Paint(on=False), color="red"))
+    rows = list(
+        frame(
+            lines, at, margin=margin, context=context, mark="^", paint=Paint(on=False), color="red"
+        )
+    )
     yield from rows if verbose else rows[1:3]
 
 
@@ -97,7 +115,8 @@ def _route(stops: Sequence[Place]) -> str:
 def _whole_route(stops: Sequence[Place], quoted: set[tuple[str, int, int]]) -> Iterator[str]:
     yield "route from the loss:"
     known = (
-        f"  {stop.at}" + ("" if (stop.at.path, stop.at.cell, stop.at.line) in quoted else f"  {stop.text}")
+        f"  {stop.at}"
+        + ("" if (stop.at.path, stop.at.cell, stop.at.line) in quoted else f"  {stop.text}")
         for stop in stops
     )
     yield from (printable(line) for line, _ in itertools.groupby(known))
@@ -106,7 +125,9 @@ def _whole_route(stops: Sequence[Place], quoted: set[tuple[str, int, int]]) -> I
 def _names(told: Told, most: int) -> str:
     """The modules whose parameters are not reached, and how many these are."""
     names = grouped(told.unreached, told.held)
-    number = f" ({len(told.unreached)} of {count(len(told.held), 'parameter')})" if told.held else ""
+    number = (
+        f" ({len(told.unreached)} of {count(len(told.held), 'parameter')})" if told.held else ""
+    )
     return listed(names, most) + number
 
 
@@ -114,7 +135,10 @@ def _first_not_finite(found: Mapping[str, Any]) -> str:
     """The first loss or gradient that is not finite."""
     batch = "" if found["batch"] is None else f", batch {found['batch']}"
     return (
-        printable(f"gradlint trace: {found['what']} is not finite from step {found['step']}{batch} on: {found['at']}")
+        printable(
+            f"gradlint trace: {found['what']} is not finite from step {found['step']}{batch} "
+            f"on: {found['at']}"
+        )
         + "\n"
     )
 
@@ -123,7 +147,12 @@ def _of_other_ranks(finding: Mapping[str, Any]) -> str:
     """What rank 0 did not find."""
     where = f"{os.path.relpath(finding['filename'])}:{finding['location']['row']}"
     named = ", ".join(str(each) for each in finding["ranks"])
-    return printable(f"rank {named}: {finding['severity']}[{finding['code']}] {where}: {finding['message']}") + "\n"
+    return (
+        printable(
+            f"rank {named}: {finding['severity']}[{finding['code']}] {where}: {finding['message']}"
+        )
+        + "\n"
+    )
 
 
 def _summary(report: Report) -> str:

@@ -1,4 +1,6 @@
-"""Who trains what: of each module's parameters whether a backward reached them, who holds them, whether they moved."""
+"""Who trains what: of each module's parameters whether a backward reached them, who holds them,
+whether they moved.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Row:
 def rows(tape: Tape) -> list[Row]:
     """A row for each module whose own parameters an optimizer holds or a backward reaches."""
     stepping = {id(step.optimizer): step.optimizer for step in tape.of(OptimizerStep)}
-    reached = {id(leaf.parameter) for sink in tape.backwards() for leaf in sink.leaves if leaf.parameter}
+    reached = {
+        id(leaf.parameter) for sink in tape.backwards() for leaf in sink.leaves if leaf.parameter
+    }
     found: dict[str, Row] = {}
     for value in _parameters(tape):
         assert value.parameter is not None
@@ -44,7 +48,9 @@ def _parameters(tape: Tape) -> Iterator[Value]:
     """Every parameter that is held or reached, once, in the order in which they were made."""
     held = [value for optimizer in tape.optimizers() for value in optimizer.parameters]
     reached = [leaf for sink in tape.backwards() for leaf in sink.leaves]
-    known = {id(value.parameter): value for value in (*reached, *held) if value.parameter is not None}
+    known = {
+        id(value.parameter): value for value in (*reached, *held) if value.parameter is not None
+    }
     return iter(sorted(known.values(), key=lambda value: value.order))
 
 
@@ -60,15 +66,26 @@ def as_text(tape: Tape) -> str:
     if not lines:
         return ""
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    shown = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    shown = (
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    )
     return "who trains what:\n" + "".join(f"  {line.rstrip()}\n" for line in shown)
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str]:
     trainable = row.count - row.frozen
     gradient = "frozen" if not trainable else _share(row.reached, trainable)
-    return row.module, str(row.count), gradient, ", ".join(row.holders) or "nobody", _share(row.moved, row.compared)
+    return (
+        row.module,
+        str(row.count),
+        gradient,
+        ", ".join(row.holders) or "nobody",
+        _share(row.moved, row.compared),
+    )
 
 
 def _share(some: int, whole: int) -> str:
-    return "-" if not whole else "no" if not some else "yes" if some >= whole else f"{some} of {whole}"
+    return (
+        "-" if not whole else "no" if not some else "yes" if some >= whole else f"{some} of {whole}"
+    )

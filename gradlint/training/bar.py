@@ -9,8 +9,12 @@ from importlib.util import find_spec
 
 
 @contextmanager
-def progress_bar(title: str, total: int | None, done: int, *, shown: bool) -> Iterator[Callable[[str], None]]:
-    """A bar of `total` steps of which `done` are made; what it gives is called after each step with a text to show."""
+def progress_bar(
+    title: str, total: int | None, done: int, *, shown: bool
+) -> Iterator[Callable[[str], None]]:
+    """A bar of `total` steps of which `done` are made; what it gives is called after each step with
+    a text to show.
+    """
     if not shown or find_spec("tqdm") is None:
         yield lambda _text: None
         return

@@ -1,6 +1,8 @@
-"""The reference training loop. Each optimizer step is the one that a single large batch would have made.
+"""The reference training loop. Each optimizer step is the one that a single large batch would have
+made.
 
-A *window* is what makes one step: up to `accumulate` micro-batches, and in the last window of an epoch what is left.
+A *window* is what makes one step: up to `accumulate` micro-batches, and in the last window of an
+epoch what is left.
 """
 
 from __future__ import annotations
@@ -19,7 +21,13 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from gradlint.training.bar import progress_bar
 from gradlint.training.precision import Wish, choose_precision
-from gradlint.training.randomness import State, loader_generators, random_state, samplers, set_random_state
+from gradlint.training.randomness import (
+    State,
+    loader_generators,
+    random_state,
+    samplers,
+    set_random_state,
+)
 from gradlint.training.ranks import Ranks
 from gradlint.training.told import warn
 
@@ -36,7 +44,9 @@ class TrainingStalledError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one window came to. `loss` is the mean over the window and all ranks of what has a gradient."""
+    """What one window came to. `loss` is the mean over the window and all ranks of what has a
+    gradient.
+    """
 
     number: int
     loss: float
@@ -56,7 +66,9 @@ class Progress:
     skipped_in_a_row: int = 0
 
 
-_OVERFLOW = "the scaled gradients exceed float16"  # in the first windows, how the scaler finds its scale
+_OVERFLOW = (
+    "the scaled gradients exceed float16"  # in the first windows, how the scaler finds its scale
+)
 
 
 def _alike(_batch: object) -> float:
@@ -68,7 +80,9 @@ def _warn(message: str) -> None:
 
 
 def _with_entries(parameter: Tensor) -> Tensor:
-    """A tensor that has the entries of a parameter's gradient for its own: of a sparse one, those that are there."""
+    """A tensor that has the entries of a parameter's gradient for its own: of a sparse one, those
+    that are there.
+    """
     if parameter.grad is None or not parameter.grad.is_sparse:
         return parameter
     parameter.grad = parameter.grad.coalesce()
@@ -80,9 +94,10 @@ def _with_entries(parameter: Tensor) -> Tensor:
 class Trainer(Generic[Batch]):
     """Trains `model` on `loader`; `loss(model, batch)` gives the mean loss of a micro-batch.
 
-    `weight(batch)` says how much a micro-batch counts within its window: 1 gives the mean of the micro-batches, their
-    number of samples or of tokens gives the mean over all samples or tokens. The scheduler, if any, is stepped once for
-    each optimizer step. With `tolerate` windows in a row that made no step, training goes on; with one more it stops.
+    `weight(batch)` says how much a micro-batch counts within its window: 1 gives the mean of the
+    micro-batches, their number of samples or of tokens gives the mean over all samples or tokens.
+    The scheduler, if any, is stepped once for each optimizer step. With `tolerate` windows in a row
+    that made no step, training goes on; with one more it stops.
     """
 
     def __init__(
@@ -101,7 +116,9 @@ class Trainer(Generic[Batch]):
         show_progress: bool = True,
     ) -> None:
         if accumulate < 1:
-            raise ValueError(f"accumulate is {accumulate}, and a window needs at least 1 micro-batch")
+            raise ValueError(
+                f"accumulate is {accumulate}, and a window needs at least 1 micro-batch"
+            )
         self.model, self.optimizer, self.loader, self.loss = model, optimizer, loader, loss
         self.accumulate, self.weight, self.clip_norm = accumulate, weight, clip_norm
         self.scheduler, self.tolerate = scheduler, tolerate
@@ -110,8 +127,11 @@ class Trainer(Generic[Batch]):
         self.ranks = Ranks(model)
         self.progress = Progress()
         self.show_progress = show_progress and self.ranks.is_first
-        # What is in evaluation mode within a model that trains (a BatchNorm that is frozen) is meant to be.
-        self._asleep = [part for part in model.modules() if not part.training] if model.training else []
+        # What is in evaluation mode within a model that trains (a BatchNorm that is frozen) is
+        # meant to be.
+        self._asleep = (
+            [part for part in model.modules() if not part.training] if model.training else []
+        )
         self._generators = loader_generators(loader)
         self._epoch_start: State | None = None
         self._resume_at: State | None = None
@@ -119,38 +139,55 @@ class Trainer(Generic[Batch]):
             print(self.effective_batch(), file=sys.stderr)
 
     def epoch(self, after_step: Callable[[Step], object] | None = None) -> None:
-        """Trains one epoch, or the rest of an interrupted one; `after_step` is called after each window."""
+        """Trains one epoch, or the rest of an interrupted one; `after_step` is called after each
+        window.
+        """
         batches = self._batches()
         done = self.progress.batches // self.accumulate
-        with progress_bar(f"epoch {self.progress.epoch}", self._length(), done, shown=self.show_progress) as show:
+        with progress_bar(
+            f"epoch {self.progress.epoch}", self._length(), done, shown=self.show_progress
+        ) as show:
             for window, total in self._windows(batches):
                 step = self._train(window, total)
                 show(f"loss {step.loss:.4g}")
                 if after_step is not None:
                     after_step(step)
         if self.progress.batches == 0:
-            raise ValueError("the loader gave no batch: it is empty, or an iterator that an earlier epoch has consumed")
+            raise ValueError(
+                "the loader gave no batch: it is empty, or an iterator that an earlier epoch "
+                "has consumed"
+            )
         self.progress.epoch += 1
         self.progress.batches = 0
 
     def effective_batch(self) -> str:
         """The size of a full window in words, with the precision."""
         size = getattr(self.loader, "batch_size", None)
-        total = f"{(size or 1) * self.accumulate * self.ranks.count} {'samples' if size else 'batches'}"
+        total = (
+            f"{(size or 1) * self.accumulate * self.ranks.count} {'samples' if size else 'batches'}"
+        )
         samples = f"{size} samples x " if size else ""
-        return (f"effective batch: {total} = {samples}{self.accumulate} micro-batches x {self.ranks.count} processes; "
+        return (f"effective batch: {total} = {samples}{self.accumulate} micro-batches x "
+            f"{self.ranks.count} processes; "
                 f"{self.precision}")  # fmt: skip
 
-    def _windows(self, batches: Iterator[Batch]) -> Iterator[tuple[list[tuple[Batch, float]], float]]:
-        """Windows of micro-batches with their weights, and what these are divided by before the backward.
+    def _windows(
+        self, batches: Iterator[Batch]
+    ) -> Iterator[tuple[list[tuple[Batch, float]], float]]:
+        """Windows of micro-batches with their weights, and what these are divided by before the
+        backward.
 
-        That is their sum over all ranks, or up to twice that: the share of the mean weight is a power of two, which no
-        format rounds.
+        That is their sum over all ranks, or up to twice that: the share of the mean weight is a
+        power of two, which no format rounds.
         """
         while True:
-            window = [(batch, float(self.weight(batch))) for batch in islice(batches, self.accumulate)]
+            window = [
+                (batch, float(self.weight(batch))) for batch in islice(batches, self.accumulate)
+            ]
             weights = [weight for _, weight in window]
-            total, count, ranks = self.ranks.total(sum(weights), float(len(window)), float(bool(window)))
+            total, count, ranks = self.ranks.total(
+                sum(weights), float(len(window)), float(bool(window))
+            )
             if ranks < self.ranks.count:  # a rank that goes on alone would wait for ever
                 if window:
                     _warn(f"{len(window)} batches are left out: another process has none left")
@@ -172,11 +209,16 @@ class Trainer(Generic[Batch]):
                     loss = self.loss(self.model, batch)
                 if loss.grad_fn is None or weight <= 0:
                     self._skip_batch(
-                        number, "has weight 0" if weight <= 0 else "gave a loss without gradient", last=last
+                        number,
+                        "has weight 0" if weight <= 0 else "gave a loss without gradient",
+                        last=last,
                     )
                     continue
-                loss = loss.to(torch.promote_types(loss.dtype, torch.float32))  # a sum of float16 soon is infinite
-                # The number of ranks undoes the mean that DDP takes over them; `_update` divides by what is left.
+                loss = loss.to(
+                    torch.promote_types(loss.dtype, torch.float32)
+                )  # a sum of float16 soon is infinite
+                # The number of ranks undoes the mean that DDP takes over them; `_update` divides by
+                # what is left.
                 self.scaler.scale(loss * (weight / total * self.ranks.count)).backward()  # type: ignore[no-untyped-call]
             losses[number] = weight * loss.detach()
             used += weight
@@ -187,8 +229,15 @@ class Trainer(Generic[Batch]):
         return Step(self.progress.steps, loss_sum / used if used else math.nan, norm or 0.0, taken)
 
     def _update(self, correction: float) -> float | None:
-        """Steps if every gradient is finite; gives their norm before clipping, or None if there is no gradient."""
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"] if p.grad is not None]
+        """Steps if every gradient is finite; gives their norm before clipping, or None if there is
+        no gradient.
+        """
+        parameters = [
+            p
+            for group in self.optimizer.param_groups
+            for p in group["params"]
+            if p.grad is not None
+        ]
         if not parameters:
             return None
         self.scaler.unscale_(self.optimizer)
@@ -220,7 +269,10 @@ class Trainer(Generic[Batch]):
         self.progress.skipped_steps += 1
         self.progress.skipped_in_a_row += 1
         why = self._obstacle(norm, losses)
-        message = f"epoch {self.progress.epoch}, window up to batch {self.progress.batches - 1}: no step, as {why}"
+        message = (
+            f"epoch {self.progress.epoch}, window up to batch {self.progress.batches - 1}: no "
+            f"step, as {why}"
+        )
         if self.progress.skipped_in_a_row > self.tolerate:
             raise TrainingStalledError(
                 f"{message}; it is number {self.progress.skipped_in_a_row} in a row without a step"
@@ -235,19 +287,31 @@ class Trainer(Generic[Batch]):
         infinite = [str(number) for number, loss in losses.items() if not math.isfinite(loss)]
         if infinite:
             return f"the loss of batch {', '.join(infinite)} is not finite"
-        return _OVERFLOW if self.scaler.is_enabled() else "a gradient is not finite, although every loss is"
+        return (
+            _OVERFLOW
+            if self.scaler.is_enabled()
+            else "a gradient is not finite, although every loss is"
+        )
 
     def _length(self) -> int | None:
-        """How many windows an epoch has, if the loader knows its length: that of an IterableDataset has none."""
+        """How many windows an epoch has, if the loader knows its length: that of an IterableDataset
+        has none.
+        """
         try:
-            return math.ceil(len(self.loader) / self.accumulate) if isinstance(self.loader, Sized) else None
+            return (
+                math.ceil(len(self.loader) / self.accumulate)
+                if isinstance(self.loader, Sized)
+                else None
+            )
         except TypeError:
             return None
 
     def _batches(self) -> Iterator[Batch]:
         """The micro-batches of this epoch, from where the training stands."""
         for sampler in samplers(self.loader):
-            if hasattr(sampler, "set_epoch"):  # a DistributedSampler gives the same order in each epoch otherwise
+            if hasattr(
+                sampler, "set_epoch"
+            ):  # a DistributedSampler gives the same order in each epoch otherwise
                 sampler.set_epoch(self.progress.epoch)
         if self._resume_at is None:
             self.progress.batches = 0
@@ -256,13 +320,17 @@ class Trainer(Generic[Batch]):
         assert self._epoch_start is not None
         set_random_state(self._epoch_start, self._generators)
         batches = iter(self.loader)
-        deque(islice(batches, self.progress.batches), maxlen=0)  # this leaves the loader's own generators as they were
+        deque(
+            islice(batches, self.progress.batches), maxlen=0
+        )  # this leaves the loader's own generators as they were
         set_random_state(self._resume_at)
         self._resume_at = None
         return batches
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed run needs, as of the last window: take it in `after_step` or between epochs."""
+        """All that a resumed run needs, as of the last window: take it in `after_step` or between
+        epochs.
+        """
         return {
             "model": self.ranks.module.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -274,7 +342,9 @@ class Trainer(Generic[Batch]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Puts everything back, so that `epoch` goes on with the next window as if nothing had happened."""
+        """Puts everything back, so that `epoch` goes on with the next window as if nothing had
+        happened.
+        """
         self.ranks.module.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.scheduler is not None:

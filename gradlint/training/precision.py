@@ -1,4 +1,6 @@
-"""Which number format a device can train in, and the autocast and gradient scaler that go with it."""
+"""Which number format a device can train in, and the autocast and gradient scaler that go with
+it.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +18,41 @@ Wish = Literal["auto", "float32", "bfloat16", "float16"]
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """The format of autocast's operations on a device type; float32 leaves everything in the model's own format."""
+    """The format of autocast's operations on a device type; float32 leaves everything in the
+    model's own format.
+    """
 
     device: str
     dtype: torch.dtype = torch.float32
 
     def autocast(self) -> AbstractContextManager[object]:
-        """The context of the forward and the loss; the backward stands outside, it uses the same formats by itself."""
-        return nullcontext() if self.dtype == torch.float32 else torch.autocast(self.device, dtype=self.dtype)
+        """The context of the forward and the loss; the backward stands outside, it uses the same
+        formats by itself.
+        """
+        return (
+            nullcontext()
+            if self.dtype == torch.float32
+            else torch.autocast(self.device, dtype=self.dtype)
+        )
 
     def scaler(self) -> torch.amp.GradScaler:
-        """A gradient scaler, which does nothing but for float16: only there do small gradients become zero."""
+        """A gradient scaler, which does nothing but for float16: only there do small gradients
+        become zero.
+        """
         return torch.amp.GradScaler(self.device, enabled=self.dtype == torch.float16)
 
     def __str__(self) -> str:
-        return "no autocast" if self.dtype == torch.float32 else f"{_name(self.dtype)} autocast on {self.device}"
+        return (
+            "no autocast"
+            if self.dtype == torch.float32
+            else f"{_name(self.dtype)} autocast on {self.device}"
+        )
 
 
 def choose_precision(wish: Wish, device: torch.device) -> Precision:
-    """The wish if `device` can fulfil it, else float32 with a warning; for "auto" the fastest format that works."""
+    """The wish if `device` can fulfil it, else float32 with a warning; for "auto" the fastest
+    format that works.
+    """
     problems = []
     for dtype in _fast_formats(device) if wish == "auto" else [getattr(torch, wish)]:
         problem = _trial(Precision(device.type, dtype), device)
@@ -47,7 +65,9 @@ def choose_precision(wish: Wish, device: torch.device) -> Precision:
 
 
 def _fast_formats(device: torch.device) -> list[torch.dtype]:
-    """What is faster than float32 on `device`, best first. bfloat16 comes first, as it needs no scaler."""
+    """What is faster than float32 on `device`, best first. bfloat16 comes first, as it needs no
+    scaler.
+    """
     match device.type:
         case "cuda":
             emulated = torch.cuda.get_device_capability(device) < (8, 0)
@@ -56,7 +76,11 @@ def _fast_formats(device: torch.device) -> list[torch.dtype]:
             return [torch.bfloat16, torch.float16]
         case "cpu":
             able: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
-            return [torch.bfloat16] if able.get("avx512_bf16") or able.get("amx_bf16") or able.get("bf16") else []
+            return (
+                [torch.bfloat16]
+                if able.get("avx512_bf16") or able.get("amx_bf16") or able.get("bf16")
+                else []
+            )
         case _:
             return []
 
@@ -68,7 +92,9 @@ def _trial(precision: Precision, device: torch.device) -> str | None:
     weight = torch.ones(1, 1, device=device, requires_grad=True)
     optimizer = torch.optim.SGD([weight], lr=0.5)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # autocast and GradScaler switch themselves off with a warning
+        warnings.simplefilter(
+            "error"
+        )  # autocast and GradScaler switch themselves off with a warning
         try:
             scaler = precision.scaler()
             with precision.autocast():

@@ -1,4 +1,6 @@
-"""The state of every random number generator that a training run draws from, as something `torch.save` can write."""
+"""The state of every random number generator that a training run draws from, as something
+`torch.save` can write.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def random_state(generators: Sequence[torch.Generator]) -> State:
 
 
 def set_random_state(state: State, generators: Sequence[torch.Generator] | None = None) -> None:
-    """Puts the global generators, and `generators` if given, back to where `random_state` found them."""
+    """Puts the global generators, and `generators` if given, back to where `random_state` found
+    them.
+    """
     torch.set_rng_state(state["torch"])
     random.setstate(state["python"])
     if generators is not None:
@@ -47,7 +51,9 @@ def set_random_state(state: State, generators: Sequence[torch.Generator] | None 
 
 
 def samplers(loader: object) -> list[Any]:
-    """What gives a DataLoader its order: its sampler, a batch sampler, and the sampler within that; each once."""
+    """What gives a DataLoader its order: its sampler, a batch sampler, and the sampler within that;
+    each once.
+    """
     batches = getattr(loader, "batch_sampler", None)
     found = (getattr(loader, "sampler", None), batches, getattr(batches, "sampler", None))
     return list({id(each): each for each in found if each is not None}.values())

@@ -1,4 +1,6 @@
-"""What several processes (DistributedDataParallel) change in a training step; with one process, nothing."""
+"""What several processes (DistributedDataParallel) change in a training step; with one process,
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from torch.utils._pytree import tree_leaves
 
 
 class Ranks:
-    """The processes that train `model` together: one, unless it is wrapped in DistributedDataParallel."""
+    """The processes that train `model` together: one, unless it is wrapped in
+    DistributedDataParallel.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         self._ddp = model if isinstance(model, DistributedDataParallel) else None
@@ -27,7 +31,9 @@ class Ranks:
             self.is_first = dist.get_rank(self._ddp.process_group) == 0
 
     def between(self, *, last: bool) -> AbstractContextManager[object]:
-        """The context of one micro-batch's forward and backward: gradients are averaged in the last one alone."""
+        """The context of one micro-batch's forward and backward: gradients are averaged in the last
+        one alone.
+        """
         self._forward_will_sync, self._given = False, None
         return nullcontext() if last or self._ddp is None else self._ddp.no_sync()
 
@@ -40,24 +46,33 @@ class Ranks:
         return sums.tolist()
 
     def contribute_zero(self) -> None:
-        """Stands in for the backward of a skipped last micro-batch: the other ranks wait for gradients of this one."""
+        """Stands in for the backward of a skipped last micro-batch: the other ranks wait for
+        gradients of this one.
+        """
         if self._ddp is None:
             return
         if not self._forward_will_sync:
             raise RuntimeError(
-                "the last micro-batch of the window gave a loss without gradient, and did not call the model with grad "
+                "the last micro-batch of the window gave a loss without gradient, and did "
+                "not call the model with grad "
                 "mode on: the other ranks wait for gradients that this one cannot send"
             )
         parameters = [parameter for parameter in self._ddp.parameters() if parameter.requires_grad]
-        if self._ddp.find_unused_parameters:  # those that the forward did not use have been counted as done by then
+        if (
+            self._ddp.find_unused_parameters
+        ):  # those that the forward did not use have been counted as done by then
             used = reached(self._given)
             parameters = [parameter for parameter in parameters if id(parameter) in used]
-        torch.autograd.backward(parameters, [torch.zeros_like(parameter) for parameter in parameters])
+        torch.autograd.backward(
+            parameters, [torch.zeros_like(parameter) for parameter in parameters]
+        )
 
     def _note_forward(self, _module: nn.Module, _inputs: object, given: object) -> None:
         self._forward_will_sync = torch.is_grad_enabled()
         assert self._ddp is not None
-        self._given = given if self._forward_will_sync and self._ddp.find_unused_parameters else None
+        self._given = (
+            given if self._forward_will_sync and self._ddp.find_unused_parameters else None
+        )
 
 
 def reached(given: object) -> set[int]:

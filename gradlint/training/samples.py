@@ -1,4 +1,6 @@
-"""A dataset that replaces samples without annotations, so that no one has to invent a label for them."""
+"""A dataset that replaces samples without annotations, so that no one has to invent a label for
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,17 @@ _SLOTS = 1024
 
 
 class InvalidSample(Exception):  # noqa: N818 (a state of the data, not an error, where it is caught)
-    """Raised by a dataset for a sample that cannot be trained on, such as one without annotations."""
+    """Raised by a dataset for a sample that cannot be trained on, such as one without
+    annotations.
+    """
 
 
 class RetryingDataset(Dataset[Sample]):
-    """`dataset`, where another sample stands in for one that raises `InvalidSample`; at most `retries` are tried.
+    """`dataset`, where another sample stands in for one that raises `InvalidSample`; at most
+    `retries` are tried.
 
-    The replacements are drawn by the index alone: the same ones whatever the number of workers, and torch's random
-    numbers are left as they are.
+    The replacements are drawn by the index alone: the same ones whatever the number of workers, and
+    torch's random numbers are left as they are.
     """
 
     def __init__(self, dataset: Dataset[Sample], retries: int = 10) -> None:
@@ -31,8 +36,8 @@ class RetryingDataset(Dataset[Sample]):
             raise ValueError(f"retries is {retries}, and cannot be negative")
         self.dataset = dataset
         self.retries = retries
-        # DataLoader workers are processes: this memory is shared with them, forked or spawned. Each adds to a slot
-        # of its own, so that no two write the same place and no lock is needed.
+        # DataLoader workers are processes: this memory is shared with them, forked or spawned. Each
+        # adds to a slot of its own, so that no two write the same place and no lock is needed.
         self._skipped = torch.zeros(_SLOTS, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
 
     def __len__(self) -> int:
@@ -48,12 +53,15 @@ class RetryingDataset(Dataset[Sample]):
                 self._count()
                 last = problem
         raise InvalidSample(
-            f"sample {index} is invalid, and so are {len(candidates) - 1} tried in its place: {last}"
+            f"sample {index} is invalid, and so are {len(candidates) - 1} tried in its "
+            f"place: {last}"
         ) from last
 
     @property
     def skipped(self) -> int:
-        """How many samples were skipped so far, by this process and all workers, those loaded ahead included."""
+        """How many samples were skipped so far, by this process and all workers, those loaded ahead
+        included.
+        """
         return int(self._skipped.sum())
 
     def _candidates(self, index: int) -> list[int]:

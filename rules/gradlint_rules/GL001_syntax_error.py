@@ -18,12 +18,13 @@ def loss(x):
 ```
 
 ## What it does not report
-Syntax that is newer than the Python that runs gradlint: what that Python refuses, libcst reads, up to the lazy imports
-and the unpacking comprehensions of Python 3.15, and the program is checked like any other.
+Syntax that is newer than the Python that runs gradlint: what that Python refuses, libcst reads, up
+to the lazy imports and the unpacking comprehensions of Python 3.15, and the program is checked like
+any other.
 
 ## Limits
-What libcst does not read either is reported, with the Python that gradlint runs on and the newer syntax that stands
-before the fault. libcst 1.9 knows no template strings in a row (`t"a" t"b"`).
+What libcst does not read either is reported, with the Python that gradlint runs on and the newer
+syntax that stands before the fault. libcst 1.9 knows no template strings in a row (`t"a" t"b"`).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A suppression comment names a code that no rule has, or is no comment that gradlint knows.
 
 ## Why it matters
-A misspelt code suppresses nothing, and whoever reads the comment believes that it does. (A setting or option that names
-an unknown code stops the run with exit code 2.)
+A misspelt code suppresses nothing, and whoever reads the comment believes that it does. (A setting
+or option that names an unknown code stops the run with exit code 2.)
 
 ## Example
 ```python
@@ -32,5 +32,7 @@ SEVERITY = Severity.WARNING
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Nothing: comments leave no trace on a tape, so the engine reports this where it reads them."""
+    """Nothing: comments leave no trace on a tape, so the engine reports this where it reads
+    them.
+    """
     return iter(())

@@ -1,10 +1,12 @@
 """# unreached-step (GL004)
 
-No path that `check` ran has come to this call of `backward`: nothing is known of this training step.
+No path that `check` ran has come to this call of `backward`: nothing is known of this training
+step.
 
-It is no finding about the program. The reports for people say it in their last line, `Nothing found in 3 files; 1
-training step was not reached (train.py:210)`; the formats `json` and `jsonl` tell it as a note of this code, so that a
-program that reads them can tell "nothing found" from "not looked at".
+It is no finding about the program. The reports for people say it in their last line, `Nothing found
+in 3 files; 1 training step was not reached (train.py:210)`; the formats `json` and `jsonl` tell it
+as a note of this code, so that a program that reads them can tell "nothing found" from "not looked
+at".
 
 ## Why it matters
 Silence about a step that was not looked at would be taken for praise.
@@ -29,8 +31,8 @@ def train(model, batches):
 Steps that the program leaves to a framework or to code out of view.
 
 ## Limits
-A step is a call of a method `backward` or `manual_backward`. `gradlint trace` runs the program and looks at all that
-happens.
+A step is a call of a method `backward` or `manual_backward`. `gradlint trace` runs the program and
+looks at all that happens.
 """
 
 from __future__ import annotations

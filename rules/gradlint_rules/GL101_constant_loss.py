@@ -1,21 +1,25 @@
 """# constant-loss (GL101)
 
-On some path the loss is a fresh constant: no model output flows into it, so there is nothing to differentiate.
+On some path the loss is a fresh constant: no model output flows into it, so there is nothing to
+differentiate.
 
 ## What it does
-Follows every path from the loss sink back (`loss.backward()`, `torch.autograd.grad(loss, …)`, what `training_step`
-returns, …) and reports the constants that are all there is on one of them: `torch.tensor(0.0)`, `torch.zeros(…)`,
-`zeros_like`, `full`, `new_zeros`, or a Python number. The message names the branches that lead there. Where several
-constants meet on one path, each is a finding: each is an invitation to the same crash.
+Follows every path from the loss sink back (`loss.backward()`, `torch.autograd.grad(loss, …)`, what
+`training_step` returns, …) and reports the constants that are all there is on one of them:
+`torch.tensor(0.0)`, `torch.zeros(…)`, `zeros_like`, `full`, `new_zeros`, or a Python number. The
+message names the branches that lead there. Where several constants meet on one path, each is a
+finding: each is an invitation to the same crash.
 
-A loss that is computed from data alone (`criterion(labels, labels)`) is as constant, and reported where it is computed.
+A loss that is computed from data alone (`criterion(labels, labels)`) is as constant, and reported
+where it is computed.
 
-It is a `warning`, not an `error`, where the constant is the initial value of a sum and it takes every round of a loop
-to skip its guarded `loss = loss + term`.
+It is a `warning`, not an `error`, where the constant is the initial value of a sum and it takes
+every round of a loop to skip its guarded `loss = loss + term`.
 
 ## Why it matters
-The backward raises, and it does so late: in the first batch that holds no valid sample, hours into the training. In
-the meantime the branch looks harmless, since a zero term next to other terms is fine.
+The backward raises, and it does so late: in the first batch that holds no valid sample, hours into
+the training. In the meantime the branch looks harmless, since a zero term next to other terms is
+fine.
 
 ## Example
 ```python
@@ -61,8 +65,8 @@ for positive in (torch.tensor([True, False]), torch.tensor([False, False])):
 ```
 
 ## Use instead
-A zero that hangs on the model's output: the backward runs, and every parameter gets a gradient of zero (which
-distributed training wants, too).
+A zero that hangs on the model's output: the backward runs, and every parameter gets a gradient of
+zero (which distributed training wants, too).
 
 ```python
 import torch
@@ -104,19 +108,22 @@ for valid in (torch.tensor([True, True]), torch.tensor([False, False])):
 ```
 
 ## What it does not report
-- As an error: a constant that options of the command line alone decide (`if args.penalty:`), or flags that no caller in
-  view passes. It is a warning, as is one that takes every round of a loop.
-- A constant beside a term that carries a gradient on the same path, such as the initial `total = torch.zeros(())` of
-  a sum, or the zero of a head that is switched off.
-- A constant behind a guard that works: `if loss.requires_grad: loss.backward()`, `if torch.is_tensor(loss)`, or a
-  counter or flag that is set only where a term was added.
-- An output that a loop fills part by part (`out[chosen] = expert(x[chosen])`), although every round could be skipped.
-- `torch.tensor(0.0, requires_grad=True)` for a batch that has nothing to learn from: its backward runs and changes
-  nothing. Where it stands in for a loss that was cut off, that is `leaf-loss` (GL105).
+- As an error: a constant that options of the command line alone decide (`if args.penalty:`), or
+  flags that no caller in view passes. It is a warning, as is one that takes every round of a loop.
+- A constant beside a term that carries a gradient on the same path, such as the initial
+  `total = torch.zeros(())` of a sum, or the zero of a head that is switched off.
+- A constant behind a guard that works: `if loss.requires_grad: loss.backward()`,
+  `if torch.is_tensor(loss)`, or a counter or flag that is set only where a term was added.
+- An output that a loop fills part by part (`out[chosen] = expert(x[chosen])`), although every round
+  could be skipped.
+- `torch.tensor(0.0, requires_grad=True)` for a batch that has nothing to learn from: its backward
+  runs and changes nothing. Where it stands in for a loss that was cut off, that is `leaf-loss`
+  (GL105).
 
 ## Limits
-A loop over data is taken to run at least once. A sink where no path brings a gradient at all, some of them for a cut,
-is reported by the rule of the cut alone (`detached-loss`, `no-grad-loss`, `non-differentiable-loss`).
+A loop over data is taken to run at least once. A sink where no path brings a gradient at all, some
+of them for a cut, is reported by the rule of the cut alone (`detached-loss`, `no-grad-loss`,
+`non-differentiable-loss`).
 """
 
 from __future__ import annotations
@@ -127,7 +134,18 @@ from collections.abc import Iterator
 from gradlint.finding import Applicability, Edit, Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Decision, InPlace, Iteration, Kind, ModuleCall, Tape, Value, ancestors, graph, leaves
+from gradlint.tape import (
+    Decision,
+    InPlace,
+    Iteration,
+    Kind,
+    ModuleCall,
+    Tape,
+    Value,
+    ancestors,
+    graph,
+    leaves,
+)
 from gradlint_rules.order import calls_of, loop_around, names_of, related_statement
 from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.training import back_propagated
@@ -136,8 +154,20 @@ from gradlint_rules.words import backward, bare, loss_of, quoted, when
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_HELP = "Use a zero that hangs on the model's output (`0.0 * output.sum()`), or skip the backward of such a batch."
-_PARTIAL = {"setitem", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add", "masked_scatter"}
+_HELP = (
+    "Use a zero that hangs on the model's output (`0.0 * output.sum()`), or skip the backward of "
+    "such a batch."
+)
+_PARTIAL = {
+    "setitem",
+    "index_put",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "scatter",
+    "scatter_add",
+    "masked_scatter",
+}
 _CONDITIONS = (ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.Try)
 _HELP_DATA = "Compute the loss from what the model returns."
 
@@ -160,7 +190,9 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _severity(found: Starved, is_skipped: bool) -> Severity | None:
-    """Less than an error where it takes every round of a loop or settings alone, and where a caller may add terms."""
+    """Less than an error where it takes every round of a loop or settings alone, and where a caller
+    may add terms.
+    """
     if found.severity is not None:
         return found.severity
     is_set = bool(found.decisions) and all(decision.is_setting for decision in found.decisions)
@@ -187,7 +219,9 @@ def _message(found: Starved, is_skipped: bool) -> str:
 
 
 def _skipped_rounds(found: Starved) -> list[Decision]:
-    """The decisions in loops over at the sink: begun behind the constant or in the sink's round, or adding one each."""
+    """The decisions in loops over at the sink: begun behind the constant or in the sink's round, or
+    adding one each.
+    """
     sink = found.arrival.sink
     loops = found.arrival.tape.of(Iteration)
     begun = {
@@ -195,7 +229,10 @@ def _skipped_rounds(found: Starved) -> list[Decision]:
         for event in loops
         if event.round == 0
         and event.begins
-        and (event.order >= found.culprit.order or event.iteration[: len(sink.iteration)] == sink.iteration)
+        and (
+            event.order >= found.culprit.order
+            or event.iteration[: len(sink.iteration)] == sink.iteration
+        )
     }
     added = {value.iteration for value in ancestors(sink.value) if value.at == found.culprit.at}
     around = dict(found.culprit.iteration).keys()
@@ -205,15 +242,23 @@ def _skipped_rounds(found: Starved) -> list[Decision]:
 
 
 def _is_filled(paths: Paths, constant: Value) -> bool:
-    """Whether rounds that are not skipped write parts of it, as experts do to an output that they share."""
+    """Whether rounds that are not skipped write parts of it, as experts do to an output that they
+    share.
+    """
     writes = paths.some(lambda tape: tape.of(InPlace))
-    return any(event.before.at == constant.at and bare(event.write.op) in _PARTIAL for event in writes)
+    return any(
+        event.before.at == constant.at and bare(event.write.op) in _PARTIAL for event in writes
+    )
 
 
 def _is_settled(decision: Decision, tape: Tape) -> bool:
     """Whether the first round decided for all: a condition that the loop does not change."""
     rounds = {event.round for event in tape.of(Iteration) if event.loop == decision.loop}
-    decided = {other.round for other in tape.decisions if other.at == decision.at and other.loop == decision.loop}
+    decided = {
+        other.round
+        for other in tape.decisions
+        if other.at == decision.at and other.loop == decision.loop
+    }
     return len(rounds) > len(decided)
 
 
@@ -223,29 +268,50 @@ def _computed(tape: Tape) -> Iterator[Value]:
 
 
 def _outputs(paths: Paths, found: Starved) -> dict[str, str]:
-    """The names to hang a zero on: those bound to a tensor with gradient where the constant is made, on every path.
+    """The names to hang a zero on: those bound to a tensor with gradient where the constant is
+    made, on every path.
 
-    Those that reach the most parameters come first, and of these the nearest to them: zero times an infinite
-    derivative on the way would be NaN. Where a bare number says nothing of what is around it, `near` has the names
-    that carry a gradient, each with its line. `trained` says whether the backward has a gradient elsewhere.
+    Those that reach the most parameters come first, and of these the nearest to them: zero times an
+    infinite derivative on the way would be NaN. Where a bare number says nothing of what is around
+    it, `near` has the names that carry a gradient, each with its line. `trained` says whether the
+    backward has a gradient elsewhere.
     """
     at = found.at
-    bound = list(paths.some(lambda tape: (_intact(value, tape) for value in _computed(tape) if value.at == at)))
+    bound = list(
+        paths.some(
+            lambda tape: (_intact(value, tape) for value in _computed(tape) if value.at == at)
+        )
+    )
     names = set.intersection(*map(set, bound)) if bound else set()
-    best = sorted(names, key=lambda name: (-len(list(leaves(bound[0][name]))), len(list(graph(bound[0][name]))), name))
+    best = sorted(
+        names,
+        key=lambda name: (
+            -len(list(leaves(bound[0][name]))),
+            len(list(graph(bound[0][name]))),
+            name,
+        ),
+    )
     values = paths.some(_computed)
-    near = {(v.name, v.at.line) for v in values if v.requires_grad and v.at.path == at.path and v.name.isidentifier()}
+    near = {
+        (v.name, v.at.line)
+        for v in values
+        if v.requires_grad and v.at.path == at.path and v.name.isidentifier()
+    }
     return {
         "around": " ".join(best),
         "near": " ".join(f"{name}:{line}" for name, line in sorted(near)),
-        "modules": " ".join(sorted(set(map(_place, paths.some(lambda tape: _trained_modules(tape, at)))))),
+        "modules": " ".join(
+            sorted(set(map(_place, paths.some(lambda tape: _trained_modules(tape, at)))))
+        ),
         "trained": "yes" if _is_trained(paths, found) else "",
     }
 
 
 def _trained_modules(tape: Tape, at: Span) -> Iterator[Span]:
     """Where modules with something to train are called, in the file of a constant."""
-    return (event.at for event in tape.of(ModuleCall) if event.trainable and event.at.path == at.path)
+    return (
+        event.at for event in tape.of(ModuleCall) if event.trainable and event.at.path == at.path
+    )
 
 
 def _place(at: Span) -> str:
@@ -254,12 +320,19 @@ def _place(at: Span) -> str:
 
 def _intact(constant: Value, tape: Tape) -> dict[str, Value]:
     """What is bound around a constant, but for what an earlier backward has freed the graph of."""
-    freed = {id(value) for sink in tape.backwards() if sink.order < constant.order for value in sink.graph}
+    freed = {
+        id(value)
+        for sink in tape.backwards()
+        if sink.order < constant.order
+        for value in sink.graph
+    }
     return {name: value for name, value in constant.around if id(value) not in freed}
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Puts a zero that hangs on an output in the place of the constant, or adds one to a constant that is no zero."""
+    """Puts a zero that hangs on an output in the place of the constant, or adds one to a constant
+    that is no zero.
+    """
     if not finding.hints:
         raise NoFixError("no constant stands here")
     constant = source.expression(finding.at)
@@ -276,11 +349,15 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     if not output:
         return unsafe("Skip such a batch", _skipped(finding, source))
     content = zero if _is_scalar_zero(constant, source) else f"{source.text(constant)} + {zero}"
-    return Fix(f"Hang the zero on `{output}`", Applicability.SAFE, (source.replace(constant, content),))
+    return Fix(
+        f"Hang the zero on `{output}`", Applicability.SAFE, (source.replace(constant, content),)
+    )
 
 
 def _is_all_there_is(constant: ast.expr, source: FixSource) -> bool:
-    """Whether the constant stands under no condition, and its name is bound to nothing else in its function."""
+    """Whether the constant stands under no condition, and its name is bound to nothing else in its
+    function.
+    """
     scope = source.scope(constant)
     for outer in source.around(constant):
         if isinstance(outer, _CONDITIONS):
@@ -290,35 +367,56 @@ def _is_all_there_is(constant: ast.expr, source: FixSource) -> bool:
     statement = source.statement(constant)
     bound = set(_targets(statement))
     others = (
-        node for node in ast.walk(scope) if isinstance(node, ast.Assign | ast.AugAssign) and node is not statement
+        node
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Assign | ast.AugAssign) and node is not statement
     )
-    return not any(bound & {name.id for name in ast.walk(other) if isinstance(name, ast.Name)} for other in others)
+    return not any(
+        bound & {name.id for name in ast.walk(other) if isinstance(name, ast.Name)}
+        for other in others
+    )
 
 
 def _is_scalar_zero(constant: ast.expr, source: FixSource) -> bool:
     match constant:
         case ast.Constant(value=int() | float() as number):
             return number == 0
-        case ast.Call(func=ast.Attribute(attr="zeros" | "new_zeros"), args=[ast.Tuple(elts=[]) | ast.List(elts=[])]):
+        case ast.Call(
+            func=ast.Attribute(attr="zeros" | "new_zeros"),
+            args=[ast.Tuple(elts=[]) | ast.List(elts=[])],
+        ):
             return True
-        case ast.Call(func=ast.Attribute(attr="tensor" | "as_tensor" | "new_tensor"), args=[ast.Constant(value=0)]):
+        case ast.Call(
+            func=ast.Attribute(attr="tensor" | "as_tensor" | "new_tensor"),
+            args=[ast.Constant(value=0)],
+        ):
             return True
     return False
 
 
 def _bound_before(finding: Finding, source: FixSource, constant: ast.expr) -> list[str]:
-    """The names that carry a gradient in this function and are bound on every way to the constant, latest first."""
+    """The names that carry a gradient in this function and are bound on every way to the constant,
+    latest first.
+    """
     scope = source.scope(constant)
-    first, last = (1, finding.at.line) if isinstance(scope, ast.Module) else (scope.lineno, scope.end_lineno or 0)
+    first, last = (
+        (1, finding.at.line)
+        if isinstance(scope, ast.Module)
+        else (scope.lineno, scope.end_lineno or 0)
+    )
     bound: dict[str, range] = {}
     if not isinstance(scope, ast.Module):
-        bound = {arg.arg: range(first, last + 1) for arg in (*scope.args.args, *scope.args.kwonlyargs)}
+        bound = {
+            arg.arg: range(first, last + 1) for arg in (*scope.args.args, *scope.args.kwonlyargs)
+        }
     statement = source.statement(constant)
     for outer in (statement, *source.around(statement)):
         if isinstance(outer, ast.stmt) and outer is not scope:
             block = source.block(outer)
             for earlier in block[: block.index(outer)]:
-                bound |= dict.fromkeys(_targets(earlier), range(earlier.lineno, (earlier.end_lineno or 0) + 1))
+                bound |= dict.fromkeys(
+                    _targets(earlier), range(earlier.lineno, (earlier.end_lineno or 0) + 1)
+                )
         if outer is scope:
             break
     near = (each.rpartition(":") for each in finding.hints["near"].split())
@@ -327,7 +425,9 @@ def _bound_before(finding: Finding, source: FixSource, constant: ast.expr) -> li
 
 
 def _given_with_gradient(finding: Finding, source: FixSource, constant: ast.expr) -> list[str]:
-    """The arguments of the constant's function that are given, in this file, what carries a gradient."""
+    """The arguments of the constant's function that are given, in this file, what carries a
+    gradient.
+    """
     scope = source.scope(constant)
     if isinstance(scope, ast.Module):
         return []
@@ -336,9 +436,14 @@ def _given_with_gradient(finding: Finding, source: FixSource, constant: ast.expr
     names = [argument.arg for argument in scope.args.args if argument.arg != "self"]
     found: list[str] = []
     for call in calls_of(source.tree, scope.name):
-        given = [*zip(names, call.args, strict=False), *((word.arg or "", word.value) for word in call.keywords)]
+        given = [
+            *zip(names, call.args, strict=False),
+            *((word.arg or "", word.value) for word in call.keywords),
+        ]
         for name, value in given:
-            is_output = isinstance(value, ast.Call) and (value.lineno, value.col_offset + 1) in modules
+            is_output = (
+                isinstance(value, ast.Call) and (value.lineno, value.col_offset + 1) in modules
+            )
             if is_output or (isinstance(value, ast.Name) and value.id in near):
                 found.append(name)
     return [name for name in found if name in names]
@@ -351,7 +456,11 @@ def _skipped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     loop = loop_around(backward, source)
     block = source.block(backward)
     place = block.index(backward)
-    if block is not loop.body or not isinstance(loss, ast.Name) or loss.id not in names_of(loop, ast.Store):
+    if (
+        block is not loop.body
+        or not isinstance(loss, ast.Name)
+        or loss.id not in names_of(loop, ast.Store)
+    ):
         raise NoFixError("no output is bound here")
     while place and any(True for _ in calls_of(block[place - 1], "zero_grad")):
         place -= 1
@@ -359,10 +468,14 @@ def _skipped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 
 def _module_here(finding: Finding, source: FixSource, constant: ast.expr) -> str:
-    """A module that the function of the constant is given, or that stands around it, and that it calls."""
+    """A module that the function of the constant is given, or that stands around it, and that it
+    calls.
+    """
     scope = source.scope(constant)
     given = (
-        {"self"} if isinstance(scope, ast.Module) else {arg.arg for arg in (*scope.args.args, *scope.args.kwonlyargs)}
+        {"self"}
+        if isinstance(scope, ast.Module)
+        else {arg.arg for arg in (*scope.args.args, *scope.args.kwonlyargs)}
     )
     for place in finding.hints["modules"].split():
         line, column, end_line, end_column = map(int, place.split(":"))
@@ -371,23 +484,49 @@ def _module_here(finding: Finding, source: FixSource, constant: ast.expr) -> str
             continue
         module = call.func
         root = next((node for node in ast.walk(module) if isinstance(node, ast.Name)), None)
-        is_plain = isinstance(module, ast.Name) or (isinstance(module, ast.Attribute) and module.attr != "forward")
-        if is_plain and root is not None and _is_seen(root.id, given, scope, source.statement(constant), source):
+        is_plain = isinstance(module, ast.Name) or (
+            isinstance(module, ast.Attribute) and module.attr != "forward"
+        )
+        if (
+            is_plain
+            and root is not None
+            and _is_seen(root.id, given, scope, source.statement(constant), source)
+        ):
             return source.text(module)
     return ""
 
 
-def _is_seen(name: str, given: set[str], scope: ast.AST, statement: ast.stmt, source: FixSource) -> bool:
-    """Whether a name is given to a function, bound out of it, or bound there before a statement in any case."""
+def _is_seen(
+    name: str, given: set[str], scope: ast.AST, statement: ast.stmt, source: FixSource
+) -> bool:
+    """Whether a name is given to a function, bound out of it, or bound there before a statement in
+    any case.
+    """
     if name in given or name not in names_of(scope, ast.Store):
         return True
-    whole = [statement, *(outer for outer in source.around(statement) if isinstance(outer, ast.stmt))]
-    blocks = [source.block(outer) for outer in whole if outer is not scope and source.scope(outer) is scope]
-    before = (each for block in blocks for each in block[: next(at for at, one in enumerate(block) if one in whole)])
+    whole = [
+        statement,
+        *(outer for outer in source.around(statement) if isinstance(outer, ast.stmt)),
+    ]
+    blocks = [
+        source.block(outer)
+        for outer in whole
+        if outer is not scope and source.scope(outer) is scope
+    ]
+    before = (
+        each
+        for block in blocks
+        for each in block[: next(at for at, one in enumerate(block) if one in whole)]
+    )
     return any(name in _targets(each) for each in before)
 
 
 def _targets(statement: ast.stmt) -> list[str]:
     if not isinstance(statement, ast.Assign):
         return []
-    return [node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+    return [
+        node.id
+        for target in statement.targets
+        for node in ast.walk(target)
+        if isinstance(node, ast.Name)
+    ]

@@ -1,17 +1,18 @@
 """# detached-loss (GL102)
 
-Every route from the parameters to the loss is cut: values are detached, or copied out of the graph into Python or
-NumPy.
+Every route from the parameters to the loss is cut: values are detached, or copied out of the graph
+into Python or NumPy.
 
 ## What it does
-Follows the loss back to the parameters on every path and reports the first cut after the parameters where no route is
-left whole: `.detach()`, `.detach_()`, `.data`, `.item()`, `.tolist()`, `.numpy()`, `np.asarray(…)`, `float(…)`,
-`int(…)`, a new tensor made of copied values (`torch.tensor(x)`, `torch.FloatTensor(…)`, `torch.as_tensor` of a
-list of tensors), or gradients taken without `create_graph=True` (`torch.autograd.grad(u, x)` in a residual).
+Follows the loss back to the parameters on every path and reports the first cut after the parameters
+where no route is left whole: `.detach()`, `.detach_()`, `.data`, `.item()`, `.tolist()`,
+`.numpy()`, `np.asarray(…)`, `float(…)`, `int(…)`, a new tensor made of copied values
+(`torch.tensor(x)`, `torch.FloatTensor(…)`, `torch.as_tensor` of a list of tensors), or gradients
+taken without `create_graph=True` (`torch.autograd.grad(u, x)` in a residual).
 
 ## Why it matters
-The values are right, so the loss prints as it should; but autograd knows nothing of where they came from, and the
-backward raises.
+The values are right, so the loss prints as it should; but autograd knows nothing of where they came
+from, and the backward raises.
 
 ## Example
 ```python
@@ -61,16 +62,19 @@ print(loss.item())
 ```
 
 ## What it does not report
-- A stop-gradient on one of several routes: a detached target, a teacher, a bootstrap value (see `partial-detach`,
-  GL109, for those that look like an accident).
-- Gradients of `torch.autograd.grad` in a step that is not back-propagated, such as an adversarial example's.
+- A stop-gradient on one of several routes: a detached target, a teacher, a bootstrap value (see
+  `partial-detach`, GL109, for those that look like an accident).
+- Gradients of `torch.autograd.grad` in a step that is not back-propagated, such as an adversarial
+  example's.
 - Copies for logging: what does not flow into a loss is nobody's concern.
-- `torch.as_tensor(t)` of one tensor, `torch.stack`, `torch.cat`, `.cpu()`, `.to(…)`, `.float()`: they keep the graph.
-- A number that scales what is detached: `loss.detach() * (bound / loss.item())` is reported at the `detach`.
+- `torch.as_tensor(t)` of one tensor, `torch.stack`, `torch.cat`, `.cpu()`, `.to(…)`, `.float()`:
+  they keep the graph.
+- A number that scales what is detached: `loss.detach() * (bound / loss.item())` is reported at the
+  `detach`.
 
 ## Limits
-Where each of several routes has a cut of its own, the first in the source is the finding and the others are related
-places: all of them have to go.
+Where each of several routes has a cut of its own, the first in the source is the finding and the
+others are related places: all of them have to go.
 """
 
 from __future__ import annotations
@@ -94,7 +98,9 @@ def check(paths: Paths) -> Iterator[Report]:
     """The first detaching or copying on the way to every loss that has no other route."""
     for found in starved(paths, Why.COPIED):
         hints = {"others": " ".join(_written(other) for other in _copied(found)), **found.denied}
-        yield Report(found.at, _message(found), _help(found), found.related, found.severity, hints=hints)
+        yield Report(
+            found.at, _message(found), _help(found), found.related, found.severity, hints=hints
+        )
 
 
 def _copied(found: Starved) -> Iterator[Span]:
@@ -111,7 +117,10 @@ def _message(found: Starved) -> str:
     sink = found.arrival.sink
     verb = "takes" if found.culprit.cut is Cut.DETACH else "copies"
     cut = f"{maker(found.culprit)} {verb} what flows into {loss_of(sink)}"
-    return f"{cut} out of the graph{when(found.decisions)}: {backward(sink)} reaches no parameter and raises"
+    return (
+        f"{cut} out of the graph{when(found.decisions)}: {backward(sink)} reaches no parameter "
+        "and raises"
+    )
 
 
 def _help(found: Starved) -> str:
@@ -119,7 +128,9 @@ def _help(found: Starved) -> str:
         return "`create_graph=True` gives gradients that can be differentiated again."
     if found.culprit.op in ("torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.Tensor"):
         return "Join tensors with `torch.stack` or `torch.cat`, which keep the graph."
-    return f"Compute the loss from the tensor itself; keep {maker(found.culprit)} for what is logged."
+    return (
+        f"Compute the loss from the tensor itself; keep {maker(found.culprit)} for what is logged."
+    )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

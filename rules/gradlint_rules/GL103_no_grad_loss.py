@@ -3,13 +3,13 @@
 The loss was computed while grad mode was off, so autograd recorded nothing of it.
 
 ## What it does
-Reports what switched grad mode off, `torch.no_grad()`, `torch.inference_mode()` or `torch.set_grad_enabled(False)`,
-as a context manager, a decorator or a call, here or in a function that is called, where every route from the
-parameters to a loss was computed under it.
+Reports what switched grad mode off, `torch.no_grad()`, `torch.inference_mode()` or
+`torch.set_grad_enabled(False)`, as a context manager, a decorator or a call, here or in a function
+that is called, where every route from the parameters to a loss was computed under it.
 
 ## Why it matters
-The backward raises. The cause is often far from it: a decorator on a helper that evaluation and training share, a
-sampler that was written for inference, a flag that is the wrong way round.
+The backward raises. The cause is often far from it: a decorator on a helper that evaluation and
+training share, a sampler that was written for inference, a flag that is the wrong way round.
 
 ## Example
 ```python
@@ -58,15 +58,18 @@ with torch.no_grad():
 ```
 
 ## What it does not report
-- Targets, teachers and frozen encoders computed without gradient whose output meets a trainable module afterwards.
+- Targets, teachers and frozen encoders computed without gradient whose output meets a trainable
+  module afterwards.
 - Evaluation, which has no backward.
-- Grad mode that was switched off somewhere else and is still off at the backward: see `grad-mode-leak` (GL301).
-- `with torch.no_grad(): y = h`, which computes nothing: `y` still has the graph of `h`. Nor `.contiguous()`,
-  `.float()` or `.to(…)` that change nothing.
+- Grad mode that was switched off somewhere else and is still off at the backward: see
+  `grad-mode-leak` (GL301).
+- `with torch.no_grad(): y = h`, which computes nothing: `y` still has the graph of `h`. Nor
+  `.contiguous()`, `.float()` or `.to(…)` that change nothing.
 
 ## Limits
-A view of a parameter taken under `no_grad` (`weight.T`, a slice) requires grad and has no graph: it is treated as
-cut, as torch treats it. `enable_grad` inside `no_grad` restores recording; inside `inference_mode` it does not.
+A view of a parameter taken under `no_grad` (`weight.T`, a slice) requires grad and has no graph: it
+is treated as cut, as torch treats it. `enable_grad` inside `no_grad` restores recording; inside
+`inference_mode` it does not.
 """
 
 from __future__ import annotations
@@ -104,18 +107,31 @@ def _message(found: Starved) -> str:
 
 
 def _lines(found: Starved) -> dict[str, str]:
-    """The lines that compute the loss of what grad mode has cut, or of what an optimizer is to train, if that is known.
+    """The lines that compute the loss of what grad mode has cut, or of what an optimizer is to
+    train, if that is known.
 
-    What is computed of a cut value has no gradient to lose any more, and has to be computed with grad mode on, too.
+    What is computed of a cut value has no gradient to lose any more, and has to be computed with
+    grad mode on, too.
     """
     tape, at, ancestors = found.arrival.tape, found.at, found.arrival.sink.ancestors
     cut = [value for value in ancestors if value.cut is Cut.GRAD_MODE and value.cut_at == at]
-    trained = [value for value in cut if any(is_trained_by(optimizer, value) for optimizer in tape.optimizers())]
-    places = {place for value in computed_from(trained or cut, ancestors) for place in (value.at, *value.stack)}
+    trained = [
+        value
+        for value in cut
+        if any(is_trained_by(optimizer, value) for optimizer in tape.optimizers())
+    ]
+    places = {
+        place
+        for value in computed_from(trained or cut, ancestors)
+        for place in (value.at, *value.stack)
+    }
     return {"lines": " ".join(str(place.line) for place in sorted(places) if place.path == at.path)}
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Takes the decorator or the `with` away from what computes the loss."""
     lines = map(int, finding.hints["lines"].split())
-    return unsafe("Compute the loss with grad mode on", grad_mode_on(source.expression(finding.at), source, lines))
+    return unsafe(
+        "Compute the loss with grad mode on",
+        grad_mode_on(source.expression(finding.at), source, lines),
+    )

@@ -3,15 +3,15 @@
 Every route to the loss passes an operation that has no derivative.
 
 ## What it does
-Reports the first such operation after the parameters: `argmax`, a comparison, a cast to integers or booleans,
-`topk(…).indices`, `sort(…).indices`, `bincount`, `histc`, `nonzero`, `multinomial`, `Distribution.sample()`,
-`one_hot`. It also reports operations that autograd records although torch implements no derivative for them:
-`heaviside`, floor division of floats, `unique`, `histogram`. Their backward raises, even where other routes are
-whole.
+Reports the first such operation after the parameters: `argmax`, a comparison, a cast to integers or
+booleans, `topk(…).indices`, `sort(…).indices`, `bincount`, `histc`, `nonzero`, `multinomial`,
+`Distribution.sample()`, `one_hot`. It also reports operations that autograd records although torch
+implements no derivative for them: `heaviside`, floor division of floats, `unique`, `histogram`.
+Their backward raises, even where other routes are whole.
 
 ## Why it matters
-An accuracy, an IoU or a rank changes in jumps: there is no direction in which a small step makes it better. The
-backward raises.
+An accuracy, an IoU or a rank changes in jumps: there is no direction in which a small step makes it
+better. The backward raises.
 
 ## Example
 ```python
@@ -63,19 +63,21 @@ optimizer.step()
 accuracy = (logits.argmax(dim=-1) == labels).float().mean().item()
 ```
 
-For a soft overlap: `(probability * mask).sum()` in place of counts. For a sample: `rsample()`, or the score function,
-`-(log_prob(action) * advantage).mean()`. For a gate: `torch.sigmoid(score / temperature)`, or a straight-through
-estimator.
+For a soft overlap: `(probability * mask).sum()` in place of counts. For a sample: `rsample()`, or
+the score function, `-(log_prob(action) * advantage).mean()`. For a gate:
+`torch.sigmoid(score / temperature)`, or a straight-through estimator.
 
 ## What it does not report
-- Indices used only to choose values that carry a gradient: `values.gather(1, actions)`, `x[x.argmax()]`.
+- Indices used only to choose values that carry a gradient: `values.gather(1, actions)`,
+  `x[x.argmax()]`.
 - `log_prob(sample)` and `rsample()`, which are differentiable.
-- As an error: what is a loss by its name alone and counts how often a prediction is near enough to what is given beside
-  it (`(predicted - wanted).abs() < 0.5`). It is a note.
+- As an error: what is a loss by its name alone and counts how often a prediction is near enough to
+  what is given beside it (`(predicted - wanted).abs() < 0.5`). It is a note.
 - Masks and pseudo-labels from comparisons or `argmax` beside a route that is whole.
 
 ## Limits
-Operations that have a derivative which is zero everywhere, such as `round`, are `zero-gradient-loss` (GL108).
+Operations that have a derivative which is zero everywhere, such as `round`, are
+`zero-gradient-loss` (GL108).
 """
 
 from __future__ import annotations
@@ -94,11 +96,16 @@ from gradlint_rules.words import backward, calls, loss_of, maker, places, to_sin
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_HELP = "Train on a differentiable stand-in (a cross entropy, a soft overlap, `rsample()`); keep this for the report."
+_HELP = (
+    "Train on a differentiable stand-in (a cross entropy, a soft overlap, `rsample()`); keep "
+    "this for the report."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Operations without a derivative that leave a loss without routes, or make its backward raise."""
+    """Operations without a derivative that leave a loss without routes, or make its backward
+    raise.
+    """
     for found in starved(paths, Why.NON_DIFFERENTIABLE):
         hints = {**hint_of_sample(found.culprit), **found.denied}
         yield Report(found.at, _message(found), _HELP, found.related, found.severity, hints=hints)
@@ -123,17 +130,25 @@ def _not_implemented(paths: Paths) -> Iterator[Report]:
             decisions = conditions(arrival, rivals, value.at)
             lack = f"torch implements no derivative of {maker(value)}"
             message = f"{lack}: {backward(arrival.sink)} raises{when(decisions)}"
-            related = places(value.at, *calls(value.stack, arrival.sink.stack), to_sink(arrival.sink))
+            related = places(
+                value.at, *calls(value.stack, arrival.sink.stack), to_sink(arrival.sink)
+            )
             yield Report(value.at, message, _HELP, related)
 
 
 def _missing(arrival: Arrival) -> Value | None:
     if not any(value.missing_derivative for value in arrival.sink.graph):
         return None
-    missing = [value for value in surely_visited(arrival.sink, arrival.tape) if value.missing_derivative]
+    missing = [
+        value for value in surely_visited(arrival.sink, arrival.tape) if value.missing_derivative
+    ]
     return min(missing, key=lambda value: value.at, default=None)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Draws with `rsample()`, through which a gradient flows; no other operation has a stand-in of the same meaning."""
-    return unsafe("Draw with `rsample()`", resampled(source.expression(finding.at), source, finding.hints))
+    """Draws with `rsample()`, through which a gradient flows; no other operation has a stand-in of
+    the same meaning.
+    """
+    return unsafe(
+        "Draw with `rsample()`", resampled(source.expression(finding.at), source, finding.hints)
+    )

@@ -1,16 +1,18 @@
 """# leaf-loss (GL105)
 
-A loss that was cut from the model is declared to require grad: the error goes away, and so does the training.
+A loss that was cut from the model is declared to require grad: the error goes away, and so does the
+training.
 
 ## What it does
-Reports `loss.requires_grad_(True)`, `loss.requires_grad = True`, `torch.tensor(x, requires_grad=True)` and
-`Variable(x, requires_grad=True)` where they turn a loss, or all that feeds it, into a new leaf. The cut before it
-(`detach`, `.item()`, `argmax`, `no_grad`) is shown as a related place and is no second finding.
+Reports `loss.requires_grad_(True)`, `loss.requires_grad = True`,
+`torch.tensor(x, requires_grad=True)` and `Variable(x, requires_grad=True)` where they turn a loss,
+or all that feeds it, into a new leaf. The cut before it (`detach`, `.item()`, `argmax`, `no_grad`)
+is shown as a related place and is no second finding.
 
 ## Why it matters
-"element 0 of tensors does not require grad" invites `requires_grad=True`. With it the backward runs, and computes the
-gradient of the loss with respect to itself: 1. No parameter gets any. The loss is printed, the optimizer steps, and
-nothing is ever learned.
+"element 0 of tensors does not require grad" invites `requires_grad=True`. With it the backward
+runs, and computes the gradient of the loss with respect to itself: 1. No parameter gets any. The
+loss is printed, the optimizer steps, and nothing is ever learned.
 
 ## Example
 ```python
@@ -29,7 +31,8 @@ assert model.weight.grad is None
 ```
 
 ## Use instead
-Mend the cut: a loss that is computed from the model's output by differentiable operations requires grad by itself.
+Mend the cut: a loss that is computed from the model's output by differentiable operations requires
+grad by itself.
 
 ```python
 import torch
@@ -47,12 +50,14 @@ assert model.weight.grad.abs().sum() > 0
 ```
 
 ## What it does not report
-- Inputs that are optimised on purpose: adversarial examples, inversion, a gradient penalty. Their leaf is held by an
-  optimizer, its gradient is asked for or read, or the loss reaches parameters as well.
+- Inputs that are optimised on purpose: adversarial examples, inversion, a gradient penalty. Their
+  leaf is held by an optimizer, its gradient is asked for or read, or the loss reaches parameters as
+  well.
 - `loss.requires_grad_(True)` on a loss that carries a gradient, which does nothing.
-- Leaves that are handed to code out of view, which can make an optimizer of them, and inputs of a function that is
-  differentiated where nothing steps or clears: a test or a measurement.
-- `torch.tensor(0.0, requires_grad=True)` as the loss of an empty batch: there is nothing to learn from.
+- Leaves that are handed to code out of view, which can make an optimizer of them, and inputs of a
+  function that is differentiated where nothing steps or clears: a test or a measurement.
+- `torch.tensor(0.0, requires_grad=True)` as the loss of an empty batch: there is nothing to learn
+  from.
 
 ## Limits
 `loss.requires_grad = True` on a loss that carries a gradient raises at once: that is GL114.
@@ -66,7 +71,18 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Cut, Kind, May, ModuleCall, OptimizerStep, Tape, Value, ZeroGrad, ancestors
+from gradlint.tape import (
+    Clip,
+    Cut,
+    Kind,
+    May,
+    ModuleCall,
+    OptimizerStep,
+    Tape,
+    Value,
+    ZeroGrad,
+    ancestors,
+)
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.starved import is_cut, is_meant, place
 from gradlint_rules.uncut import as_it_is, uncut, unsafe
@@ -77,7 +93,10 @@ AT_RUN_TIME = True
 SPOILT_BY = frozenset(
     ["GL101", "GL102", "GL104", "GL507", "GL508"]
 )  # cut elsewhere too; what was cut is part of several graphs
-_HELP = "Remove it and mend the cut: a loss computed from the model without a cut requires grad by itself."
+_HELP = (
+    "Remove it and mend the cut: a loss computed from the model without a cut requires grad by "
+    "itself."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -88,14 +107,23 @@ def check(paths: Paths) -> Iterator[Report]:
         for arrival, leaf, cut in made:
             if leaf.at not in told and _is_never_read(leaf.at, paths):
                 told.add(leaf.at)
-                rivals = [rival for rival in sink if all(rival is not other for other, _, _ in made)]
+                rivals = [
+                    rival for rival in sink if all(rival is not other for other, _, _ in made)
+                ]
                 yield _report(arrival, leaf, cut, rivals)
 
 
 def _report(arrival: Arrival, leaf: Value, cut: Value, rivals: Sequence[Arrival]) -> Report:
-    subject = loss_of(arrival.sink) if leaf is arrival.loss else f"all that {loss_of(arrival.sink)} is computed from"
+    subject = (
+        loss_of(arrival.sink)
+        if leaf is arrival.loss
+        else f"all that {loss_of(arrival.sink)} is computed from"
+    )
     condition = when(conditions(arrival, rivals, leaf.at))
-    message = f"{subject} becomes a new leaf here{condition}: {backward(arrival.sink)} runs and reaches no parameter"
+    message = (
+        f"{subject} becomes a new leaf here{condition}: {backward(arrival.sink)} runs and "
+        "reaches no parameter"
+    )
     related = places(leaf.at, Related(place(cut), _cutting(cut)), to_sink(arrival.sink))
     return Report(leaf.at, message, _HELP, related)
 
@@ -112,10 +140,16 @@ def _cutting(cut: Value) -> str:
 def _made_leaf(arrival: Arrival) -> tuple[Value, Value] | None:
     """The leaf that stands in for the model, and the cut that it hides."""
     found = arrival.sink.leaves
-    if not found or not all(_is_made(leaf) for leaf in found) or any(_is_wanted(leaf, arrival) for leaf in found):
+    if (
+        not found
+        or not all(_is_made(leaf) for leaf in found)
+        or any(_is_wanted(leaf, arrival) for leaf in found)
+    ):
         return None
     for leaf in sorted(found, key=lambda leaf: leaf.at):
-        if any(source.requires_grad for source in leaf.inputs):  # torch.tensor([loss, …], requires_grad=True) copies
+        if any(
+            source.requires_grad for source in leaf.inputs
+        ):  # torch.tensor([loss, …], requires_grad=True) copies
             return leaf, leaf
         behind = [cut for source in leaf.inputs for cut in _cuts(source)]
         if behind:
@@ -125,19 +159,29 @@ def _made_leaf(arrival: Arrival) -> tuple[Value, Value] | None:
 
 
 def _is_made(leaf: Value) -> bool:
-    """Whether the program declared this leaf, which a view of a parameter under `no_grad` is by itself."""
+    """Whether the program declared this leaf, which a view of a parameter under `no_grad` is by
+    itself.
+    """
     return leaf.kind is Kind.LEAF and leaf.cut is not Cut.GRAD_MODE
 
 
 def _cuts(value: Value) -> list[Value]:
-    return sorted((found for found in ancestors(value) if is_cut(found)), key=lambda cut: place(cut))
+    return sorted(
+        (found for found in ancestors(value) if is_cut(found)), key=lambda cut: place(cut)
+    )
 
 
 def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
-    """Whether the program is after the gradient of this leaf, or of what was computed from it (in a step of MAML)."""
-    if any(wanted.requires_grad and leaf in ancestors(wanted) for wanted in arrival.sink.inputs or ()):
+    """Whether the program is after the gradient of this leaf, or of what was computed from it (in a
+    step of MAML).
+    """
+    if any(
+        wanted.requires_grad and leaf in ancestors(wanted) for wanted in arrival.sink.inputs or ()
+    ):
         return True
-    if arrival.sink.sink == "autograd.grad":  # what is asked for is something else: this raises, or gives None
+    if (
+        arrival.sink.sink == "autograd.grad"
+    ):  # what is asked for is something else: this raises, or gives None
         return True
     if leaf is not arrival.loss and not arrival.tape.among(OptimizerStep, ZeroGrad):
         return True
@@ -146,23 +190,31 @@ def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
 
 
 def _is_handed_on(leaf: Value, arrival: Arrival) -> bool:
-    """Whether code out of view gets the leaf for something else than this loss: to make an optimizer, as it may be."""
+    """Whether code out of view gets the leaf for something else than this loss: to make an
+    optimizer, as it may be.
+    """
     calls = (event.result for event in arrival.tape.of(ModuleCall))
     graph = arrival.sink.graph
     return any(
-        made is not None and any(source is leaf for source in made.inputs) and all(made is not value for value in graph)
+        made is not None
+        and any(source is leaf for source in made.inputs)
+        and all(made is not value for value in graph)
         for made in calls
     )
 
 
 def _is_never_read(leaf: Span, paths: Paths) -> bool:
-    """Whether the gradient of a leaf is read on no path, this one or one that goes on for longer."""
+    """Whether the gradient of a leaf is read on no path, this one or one that goes on for
+    longer.
+    """
     return bool(paths.never(lambda tape: leaf in _read_on(tape), May.READ))
 
 
 def _read_on(tape: Tape) -> set[Span]:
     """Where the leaves are made whose gradient a path reads."""
-    return {value.at for event in tape.of(Clip) for value in event.parameters if value.kind is Kind.LEAF}
+    return {
+        value.at for event in tape.of(Clip) for value in event.parameters if value.kind is Kind.LEAF
+    }
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

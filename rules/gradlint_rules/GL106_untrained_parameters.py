@@ -1,19 +1,19 @@
 """# untrained-parameters (GL106)
 
-The loss has a gradient, but some of the parameters that the optimizer holds are used only where no gradient comes
-back.
+The loss has a gradient, but some of the parameters that the optimizer holds are used only where no
+gradient comes back.
 
 ## What it does
-Looks, over all paths, for parameters of an optimizer that steps which flow into a loss only behind a cut (`no_grad`,
-`detach`, `.item()`, `argmax`, `Distribution.sample()`), behind an operation whose gradient is zero (`round`,
-`sign`) or behind a custom Function whose `backward` gives `None` back for it, while the same loss has other routes.
-Weights that are computed and then written into a module (`.data.copy_()`, `p.data = …`, `load_state_dict`,
-`vector_to_parameters`, anything under `no_grad`) are such a cut, too: what they were computed from gets no gradient.
-Reports the cut.
+Looks, over all paths, for parameters of an optimizer that steps which flow into a loss only behind
+a cut (`no_grad`, `detach`, `.item()`, `argmax`, `Distribution.sample()`), behind an operation whose
+gradient is zero (`round`, `sign`) or behind a custom Function whose `backward` gives `None` back
+for it, while the same loss has other routes. Weights that are computed and then written into a
+module (`.data.copy_()`, `p.data = …`, `load_state_dict`, `vector_to_parameters`, anything under
+`no_grad`) are such a cut, too: what they were computed from gets no gradient. Reports the cut.
 
 ## Why it matters
-Nothing raises: the loss falls, because the rest of the model learns around the part that does not. The encoder stays
-at its random initialisation, or the actor never moves.
+Nothing raises: the loss falls, because the rest of the model learns around the part that does not.
+The encoder stays at its random initialisation, or the actor never moves.
 
 ## Example
 ```python
@@ -72,25 +72,27 @@ optimizer.step()
 
 ## What it does not report
 - Frozen modules, and modules that no optimizer holds: teachers, target networks, averaged copies.
-- Parameters that another loss, or another path, reaches: the generator behind `fake.detach()` in the discriminator's
-  step, an encoder that is cut off only during a warm-up.
-- Parameters that the code updates itself, such as a codebook that follows a moving average; a copy of what is trained,
-  run under `no_grad` (a target network that the optimizer holds along with the rest). That a parameter is brought back
-  to unit length or into a box is no update.
+- Parameters that another loss, or another path, reaches: the generator behind `fake.detach()` in
+  the discriminator's step, an encoder that is cut off only during a warm-up.
+- Parameters that the code updates itself, such as a codebook that follows a moving average; a copy
+  of what is trained, run under `no_grad` (a target network that the optimizer holds along with the
+  rest). That a parameter is brought back to unit length or into a box is no update.
 - Parameters whose gradient is zero by mathematics, although a route leads there.
 
-In a module with no trainer in view, parameters that it makes itself are taken to be trained. An operation without a
-derivative before them is reported; so is what copies all that the module gives out of the graph. A `detach` or
-`no_grad` is reported where a single layer or an `nn.Parameter` of the module itself is behind it, where the function
-that cuts has called the layer itself, and between two blocks of one class: a whole encoder behind one is most often
-meant to stay as it was loaded, but not where the result goes to NumPy and straight back. Where the very layer is
-called under `no_grad`, and behind a comparison, it is a note: gates and thresholds have losses of their own. An
-argument of the constructor makes one object or another: what cuts by default is reported, unless it is a `detach` or
-`no_grad`, which the argument can be there for.
+In a module with no trainer in view, parameters that it makes itself are taken to be trained. An
+operation without a derivative before them is reported; so is what copies all that the module gives
+out of the graph. A `detach` or `no_grad` is reported where a single layer or an `nn.Parameter` of
+the module itself is behind it, where the function that cuts has called the layer itself, and
+between two blocks of one class: a whole encoder behind one is most often meant to stay as it was
+loaded, but not where the result goes to NumPy and straight back. Where the very layer is called
+under `no_grad`, and behind a comparison, it is a note: gates and thresholds have losses of their
+own. An argument of the constructor makes one object or another: what cuts by default is reported,
+unless it is a `detach` or `no_grad`, which the argument can be there for.
 
 ## Limits
-Where the analysis gives up on a path, nothing is said: the parameters could be reached there. Parameters that are
-used nowhere in a loss are not reported either. A traced run sees no `vector_to_parameters`.
+Where the analysis gives up on a path, nothing is said: the parameters could be reached there.
+Parameters that are used nowhere in a loss are not reported either. A traced run sees no
+`vector_to_parameters`.
 """
 
 from __future__ import annotations
@@ -131,10 +133,17 @@ from gradlint_rules.words import calls, maker, owners, places, shortly, to_sink
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 SPOILT_BY = frozenset(["GL507", "GL508"])  # what was cut is part of the graphs of several rounds
-_HELP = "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) and leave them to no optimizer."
-_HELP_OF_PART = "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) where they are made."
+_HELP = (
+    "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) and leave "
+    "them to no optimizer."
+)
+_HELP_OF_PART = (
+    "Let the gradient through, or freeze these parameters (`requires_grad_(False)`) where they "
+    "are made."
+)
 _HELP_WRITTEN = (
-    "Run the module with the computed weights instead: `torch.func.functional_call(module, weights, inputs)`."
+    "Run the module with the computed weights instead: `torch.func.functional_call(module, "
+    "weights, inputs)`."
 )
 _WRITTEN = "written-into-a-parameter"
 _COPIES = ("data-set", "values-loaded")
@@ -149,15 +158,21 @@ class _Blocked:
     by: Value
     sink: Backward
     tape: Tape
-    is_computed: bool = True  # what is cut was computed from it before, and is not the parameter itself
+    is_computed: bool = (
+        True  # what is cut was computed from it before, and is not the parameter itself
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The parameters that the code updates itself, as a moving average does, or puts another in the place of."""
+    """The parameters that the code updates itself, as a moving average does, or puts another in the
+    place of.
+    """
 
     first: int  # the order of the first backward
-    given: AbstractSet[int]  # by id: what gets other values, or the gradient to step on (`p.grad = before - after`)
+    given: AbstractSet[
+        int
+    ]  # by id: what gets other values, or the gradient to step on (`p.grad = before - after`)
     attached: Sequence[Parameter]  # what a module gets by some name
 
     @classmethod
@@ -165,10 +180,16 @@ class _Written:
         """What is written behind the first backward of a path that has one."""
         first = next(tape.backwards()).order
         given, attached = (
-            [fact.value.parameter for fact in tape.facts(what) if fact.value is not None and fact.order >= first]
+            [
+                fact.value.parameter
+                for fact in tape.facts(what)
+                if fact.value is not None and fact.order >= first
+            ]
             for what in ("gradient-set", "attached")
         )
-        ids = {id(parameter) for parameter in given if parameter is not None} | taught_after(first, tape)
+        ids = {id(parameter) for parameter in given if parameter is not None} | taught_after(
+            first, tape
+        )
         return cls(first, ids, [parameter for parameter in attached if parameter is not None])
 
     def has(self, leaf: Value) -> bool:
@@ -184,7 +205,11 @@ class _Written:
 
 def check(paths: Paths) -> Iterator[Report]:
     """The cuts behind which all the uses of some held parameters lie, one finding a cut."""
-    found = [each for each in paths.some(_blocked) if not each.sink.assumed or _is_meant_to_train(each, paths)]
+    found = [
+        each
+        for each in paths.some(_blocked)
+        if not each.sink.assumed or _is_meant_to_train(each, paths)
+    ]
     by_place: dict[Span, list[_Blocked]] = {}
     for blocked in _least_meant(_untrained(found, paths)) if found else ():
         by_place.setdefault(place(blocked.by), []).append(blocked)
@@ -202,12 +227,21 @@ def _untrained(found: Sequence[_Blocked], paths: Paths) -> list[_Blocked]:
 
 
 def _is_lost(blocked: _Blocked, spared: Sequence[Parameter | None], paths: Paths) -> bool:
-    """Whether no loss reaches a parameter, whatever was not run; of a part, what was not run beside the cut."""
+    """Whether no loss reaches a parameter, whatever was not run; of a part, what was not run beside
+    the cut.
+    """
     parameter = blocked.parameter
-    by_mistake = blocked.sink.assumed and is_a_mistake(blocked.by, parameter, blocked.sink, blocked.tape)
-    by_mistake = by_mistake and not (is_deliberate(blocked.by, blocked.sink, blocked.tape) and _asked(blocked))
+    by_mistake = blocked.sink.assumed and is_a_mistake(
+        blocked.by, parameter, blocked.sink, blocked.tape
+    )
+    by_mistake = by_mistake and not (
+        is_deliberate(blocked.by, blocked.sink, blocked.tape) and _asked(blocked)
+    )
     is_never_reached = paths.never(
-        lambda tape: _is_in(parameter, _trained_on(tape)) and not (by_mistake and _is_of_another(tape, blocked)),
+        lambda tape: (
+            _is_in(parameter, _trained_on(tape))
+            and not (by_mistake and _is_of_another(tape, blocked))
+        ),
         May.BIND | May.BACKWARD,
     )
     if is_never_reached is None:
@@ -217,13 +251,17 @@ def _is_lost(blocked: _Blocked, spared: Sequence[Parameter | None], paths: Paths
 
 def _is_of_another(tape: Tape, blocked: _Blocked) -> bool:
     """Whether a path runs an object of the part that is made otherwise."""
-    known = {(decision.at, decision.holds) for decision in blocked.tape.decisions if decision.made_with}
+    known = {
+        (decision.at, decision.holds) for decision in blocked.tape.decisions if decision.made_with
+    }
     own = {(decision.at, decision.holds) for decision in tape.decisions if decision.made_with}
     return any((at, not holds) in known and (at, holds) not in known for at, holds in own)
 
 
 def _is_meant_to_train(blocked: _Blocked, paths: Paths) -> bool:
-    """Whether a part's parameter is to be trained, and is cut off wherever the part comes to the cut."""
+    """Whether a part's parameter is to be trained, and is cut off wherever the part comes to the
+    cut.
+    """
     if not is_of_the_part(blocked.by, blocked.parameter, blocked.sink, blocked.tape):
         return False
     answers = [(at, not holds) for at, holds in _asked(blocked)]
@@ -232,10 +270,20 @@ def _is_meant_to_train(blocked: _Blocked, paths: Paths) -> bool:
 
 
 def _asked(blocked: _Blocked) -> list[tuple[Span, bool]]:
-    """What decides that the cut is come to; but for what the defaults answer, where nobody freezes so."""
+    """What decides that the cut is come to; but for what the defaults answer, where nobody freezes
+    so.
+    """
     spots = (place(blocked.by), *(blocked.by.cut_stack or blocked.by.stack))
-    hidden = frozenset[Span]() if is_deliberate(blocked.by, blocked.sink, blocked.tape) else _by_default(blocked.tape)
-    answers = ((at, holds) for at, holds, whole in _answers(blocked.tape) if any(map(whole.encloses, spots)))
+    hidden = (
+        frozenset[Span]()
+        if is_deliberate(blocked.by, blocked.sink, blocked.tape)
+        else _by_default(blocked.tape)
+    )
+    answers = (
+        (at, holds)
+        for at, holds, whole in _answers(blocked.tape)
+        if any(map(whole.encloses, spots))
+    )
     return [(at, holds) for at, holds in answers if at not in hidden]
 
 
@@ -246,7 +294,9 @@ def _by_default(tape: Tape) -> frozenset[Span]:
 
 
 def _is_given(answer: tuple[Span, bool], paths: Paths) -> bool:
-    """Whether a path that was run to its end answers so; where none does, such a path is asked for."""
+    """Whether a path that was run to its end answers so; where none does, such a path is asked
+    for.
+    """
     return paths.turns(lambda tape: answer in _given(tape), answer[0])
 
 
@@ -269,21 +319,28 @@ def _answers(tape: Tape) -> Iterator[tuple[Span, bool, Span]]:
 @of_tape
 def _trained_on(tape: Tape) -> list[Parameter]:
     """What the losses of a path reach, and what a part has put away, each once."""
-    put_away = [fact.value for fact in tape.facts("put-away") if fact.detail == "part" and fact.value is not None]
+    put_away = [
+        fact.value
+        for fact in tape.facts("put-away")
+        if fact.detail == "part" and fact.value is not None
+    ]
     values = [*(sink.value for sink in tape.backwards()), *put_away]
     found = (leaf.parameter for value in values for leaf in _reached(value))
     return list({id(one): one for one in found if one is not None}.values())
 
 
 def _frozen(paths: Paths) -> Iterator[Parameter | None]:
-    """What stands for all parameters of a module out of view, some of which are frozen by their names."""
+    """What stands for all parameters of a module out of view, some of which are frozen by their
+    names.
+    """
     steps = paths.some(lambda tape: tape.of(OptimizerStep))
     held = (value for step in steps for value in step.optimizer.parameters)
     return (value.parameter for value in held if value.assumed and value.cut is Cut.FROZEN)
 
 
 def _of_owners(paths: Paths) -> Iterator[Parameter]:
-    """What a method out of view may run through, `model.critic_loss(x)`: all of the module out of view that it is of.
+    """What a method out of view may run through, `model.critic_loss(x)`: all of the module out of
+    view that it is of.
 
     What an optimizer holds the parameters of is a module itself, and no method.
     """
@@ -309,16 +366,20 @@ def _least_meant(found: Sequence[_Blocked]) -> list[_Blocked]:
 
 
 def _purpose(obstacle: Value) -> tuple[bool, int]:
-    """How likely an obstacle is meant: a `detach` rather than an `argmax`, what a rollout did without grad mode rather.
+    """How likely an obstacle is meant: a `detach` rather than an `argmax`, what a rollout did
+    without grad mode rather.
 
-    PPO evaluates once more, with a gradient, what was acted on under `no_grad`; a codebook is moved to `z.detach()`.
+    PPO evaluates once more, with a gradient, what was acted on under `no_grad`; a codebook is moved
+    to `z.detach()`.
     """
     meant = (Cut.DETACH, Cut.GRAD_MODE)
     return is_meant(obstacle), meant.index(obstacle.cut) + 1 if obstacle.cut in meant else 0
 
 
 def _follows(blocked: _Blocked, reached: Sequence[Parameter | None]) -> bool:
-    """Whether it is a copy's, of what is trained, and run without grad mode: a target, wherever it is moved."""
+    """Whether it is a copy's, of what is trained, and run without grad mode: a target, wherever it
+    is moved.
+    """
     original = blocked.parameter.copy_of
     return blocked.by.cut is Cut.GRAD_MODE and original is not None and _is_in(original, reached)
 
@@ -336,12 +397,18 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     known = (*first.optimizer.parameters, *first.sink.leaves)
     names = shortly(owners((blocked.parameter for blocked in all_blocked), known))
     optimizer = f"`{first.optimizer.name or first.optimizer.cls}`"
-    message = f"{_obstacle(first.by)}: no gradient comes back to {names}, which {optimizer} is to train"
+    message = (
+        f"{_obstacle(first.by)}: no gradient comes back to {names}, which {optimizer} is to train"
+    )
     stack = first.by.cut_stack or first.by.stack
     held = Related(first.optimizer.at, f"{optimizer} holds {names}")
     related = places(at, held, *calls(stack, first.sink.stack), to_sink(first.sink))
     hint = _HELP_WRITTEN if _WRITTEN in first.by.flags else _HELP
-    hints = {NOT_SHOWN: "yes"} if first.by.op.endswith("vector_to_parameters") else hint_of_sample(first.by)
+    hints = (
+        {NOT_SHOWN: "yes"}
+        if first.by.op.endswith("vector_to_parameters")
+        else hint_of_sample(first.by)
+    )
     denied = Denied.TRAINING.hint if not first.by.requires_grad else {}
     return Report(at, message, hint, related, hints={**hints, **denied})
 
@@ -350,10 +417,15 @@ def _report_of_part(at: Span, all_blocked: list[_Blocked]) -> Report:
     first = all_blocked[0]
     parameters = dict.fromkeys(blocked.parameter.path.partition(".")[2] for blocked in all_blocked)
     names = shortly([f"`{name}`" for name in parameters])
-    message = f"{_obstacle(first.by)}: no gradient comes back to {names} when the result of `{first.sink.text}` is used"
+    message = (
+        f"{_obstacle(first.by)}: no gradient comes back to {names} when the result of "
+        f"`{first.sink.text}` is used"
+    )
     stack = first.by.cut_stack or first.by.stack
     related = places(at, *calls(stack, first.sink.stack), to_sink(first.sink))
-    computed = any(blocked.is_computed for blocked in all_blocked)  # with a graph that nobody asks for
+    computed = any(
+        blocked.is_computed for blocked in all_blocked
+    )  # with a graph that nobody asks for
     is_usual = (first.by.cut is Cut.GRAD_MODE and not computed) or first.by.dtype is DType.BOOL
     severity = Severity.NOTE if is_usual else None
     return Report(at, message, _HELP_OF_PART, related, severity, hints=hint_of_sample(first.by))
@@ -362,13 +434,17 @@ def _report_of_part(at: Span, all_blocked: list[_Blocked]) -> Report:
 def _obstacle(value: Value) -> str:
     if value.requires_grad:
         return f"the gradient of {maker(value)} is zero"
-    return "grad mode is off here" if value.cut is Cut.GRAD_MODE else f"{maker(value)} cuts the graph"
+    return (
+        "grad mode is off here" if value.cut is Cut.GRAD_MODE else f"{maker(value)} cuts the graph"
+    )
 
 
 def _blocked(tape: Tape) -> Iterator[_Blocked]:
-    """The parameters of an optimizer that steps, behind an obstacle on this path, for a loss that trains others.
+    """The parameters of an optimizer that steps, behind an obstacle on this path, for a loss that
+    trains others.
 
-    None that a Function stands before, which was called without `apply`: that is GL804, whatever else is in the way.
+    None that a Function stands before, which was called without `apply`: that is GL804, whatever
+    else is in the way.
     """
     found = list(_held_behind(tape))
     bypassed = {id(blocked.parameter) for blocked in found if is_bypassed(blocked.by, tape)}
@@ -407,12 +483,18 @@ def _must_train(sink: Backward) -> bool:
 
 
 def _is_a_mistake(obstacle: Value, sink: Backward, tape: Tape) -> bool:
-    """Whether nobody writes it to have a module give what trains nothing of it: no `detach`, and no choice."""
-    return not is_deliberate(obstacle, sink, tape) and (obstacle.dtype.is_differentiable or CAST in obstacle.flags)
+    """Whether nobody writes it to have a module give what trains nothing of it: no `detach`, and no
+    choice.
+    """
+    return not is_deliberate(obstacle, sink, tape) and (
+        obstacle.dtype.is_differentiable or CAST in obstacle.flags
+    )
 
 
 def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
-    """The optimizers that step on the gradients of this backward: those of the first steps that follow."""
+    """The optimizers that step on the gradients of this backward: those of the first steps that
+    follow.
+    """
     found: list[Optimizer] = []
     for event in tape.among(Backward, OptimizerStep):
         if event.order < sink.order:
@@ -425,7 +507,9 @@ def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
 
 
 def _behind(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value, Value]]:
-    """The obstacles on the way to a loss, what each is computed from, and the trainable parameters behind that."""
+    """The obstacles on the way to a loss, what each is computed from, and the trainable parameters
+    behind that.
+    """
     for value in cut_short(sink, tape):
         if _is_obstacle(value):
             for source in value.inputs:
@@ -434,7 +518,9 @@ def _behind(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value, Value]]:
 
 
 def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value, Value]]:
-    """The trainable parameters behind what was copied into a leaf of the loss: written weights have no graph."""
+    """The trainable parameters behind what was copied into a leaf of the loss: written weights have
+    no graph.
+    """
     leaves = {id(leaf.parameter) for leaf in sink.leaves if leaf.parameter is not None}
     for event, target, sources, op in _copies(tape):
         if id(target) not in leaves or event.order >= sink.order:
@@ -452,25 +538,37 @@ def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value, V
 
 @of_tape
 def _copies(tape: Tape) -> list[tuple[Event, Parameter, Sequence[Value], str]]:
-    """What gets values where autograd records nothing: the event, the parameter, what they come from, and how."""
+    """What gets values where autograd records nothing: the event, the parameter, what they come
+    from, and how.
+    """
     found = ((event, *_copied(event)) for event in tape.among(InPlace, *_COPIES))
-    return [(event, target, sources, op) for event, target, sources, op in found if target is not None]
+    return [
+        (event, target, sources, op) for event, target, sources, op in found if target is not None
+    ]
 
 
 def _copied(event: Event) -> tuple[Parameter | None, Sequence[Value], str]:
-    """The parameter that gets values where autograd records nothing, what they come from, and how it gets them."""
+    """The parameter that gets values where autograd records nothing, what they come from, and how
+    it gets them.
+    """
     match event:
         case Fact(value=Value(parameter=target), source=Value() as source):
             return target, [source], event.detail
-        case InPlace(before=Value(op="torch.Tensor.data", inputs=(Value(parameter=target), *_)), write=write):
+        case InPlace(
+            before=Value(op="torch.Tensor.data", inputs=(Value(parameter=target), *_)), write=write
+        ):
             return target, write.by, write.op
-        case InPlace(before=Value(kind=Kind.PARAMETER, parameter=target) as before, after=after, write=write):
+        case InPlace(
+            before=Value(kind=Kind.PARAMETER, parameter=target) as before, after=after, write=write
+        ):
             return target if after is before else None, write.by, write.op
     return None, (), ""
 
 
 def _is_obstacle(value: Value) -> bool:
-    """Whether a gradient ends here, but for what is told by `checkpoint-without-gradient` and GL903."""
+    """Whether a gradient ends here, but for what is told by `checkpoint-without-gradient` and
+    GL903.
+    """
     if value.requires_grad:
         return value.zero_gradient
     return is_cut(value) and value.cut not in (Cut.CHECKPOINT, Cut.COLLECTIVE)

@@ -3,12 +3,13 @@
 Every parameter that the loss depends on was frozen, and none was unfrozen or replaced since.
 
 ## What it does
-Follows the loss back to the parameters and reports the freezing statement (`model.requires_grad_(False)`, or
-`parameter.requires_grad = False` in a loop over `parameters()`) where all that it finds are frozen leaves.
+Follows the loss back to the parameters and reports the freezing statement
+(`model.requires_grad_(False)`, or `parameter.requires_grad = False` in a loop over `parameters()`)
+where all that it finds are frozen leaves.
 
 ## Why it matters
-The backward raises. The usual reason is a new head that did not arrive where the forward looks for it: assigned under
-another name, created before the freezing loop, or unfrozen by a misspelt name.
+The backward raises. The usual reason is a new head that did not arrive where the forward looks for
+it: assigned under another name, created before the freezing loop, or unfrozen by a misspelt name.
 
 ## Example
 ```python
@@ -65,10 +66,12 @@ optimizer.step()
 ```
 
 ## What it does not report
-- A frozen body below a head that was added or unfrozen afterwards, adapters, prompts: one trainable leaf is enough.
+- A frozen body below a head that was added or unfrozen afterwards, adapters, prompts: one trainable
+  leaf is enough.
 - A frozen model whose input is optimised (an adversarial example, an inversion).
 - `module.requires_grad = False`, which freezes nothing (GL516).
-- A loop that freezes or replaces what a filter picks (`if pattern.match(name):`): only running it tells what it picks.
+- A loop that freezes or replaces what a filter picks (`if pattern.match(name):`): only running it
+  tells what it picks.
 
 ## Limits
 Where a loss meets frozen parameters and other cuts, the other cuts are the finding.
@@ -84,14 +87,24 @@ from gradlint.finding import Edit, Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import ancestors
-from gradlint_rules.order import called_name, calls_of, nested, related_statement, together, whole_call
+from gradlint_rules.order import (
+    called_name,
+    calls_of,
+    nested,
+    related_statement,
+    together,
+    whole_call,
+)
 from gradlint_rules.starved import Starved, Why, is_trained_by, starved
 from gradlint_rules.uncut import unsafe, values_of
 from gradlint_rules.words import backward, loss_of, when
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_HELP = "Unfreeze what is to be trained, or replace it after the freezing, under the name that the forward uses."
+_HELP = (
+    "Unfreeze what is to be trained, or replace it after the freezing, under the name that the "
+    "forward uses."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -103,10 +116,14 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _hangs_on_a_filter(found: Starved) -> bool:
-    """Whether a loop over modules or names picked nothing or everything, by a question that the source leaves open."""
+    """Whether a loop over modules or names picked nothing or everything, by a question that the
+    source leaves open.
+    """
     computed = (value.iteration for value in ancestors(found.arrival.loss) if value.inputs)
     around = {loop for rounds in (found.arrival.sink.iteration, *computed) for loop, _ in rounds}
-    return any(decision.loop is not None and decision.loop not in around for decision in found.decisions)
+    return any(
+        decision.loop is not None and decision.loop not in around for decision in found.decisions
+    )
 
 
 def _message(found: Starved) -> str:
@@ -116,33 +133,53 @@ def _message(found: Starved) -> str:
 
 
 def _built(found: Starved) -> dict[str, str]:
-    """The lines on which the optimizers of this path are made: those that hold what is frozen, if any is seen to."""
-    made = [optimizer for optimizer in found.arrival.tape.optimizers() if optimizer.at.path == found.at.path]
+    """The lines on which the optimizers of this path are made: those that hold what is frozen, if
+    any is seen to.
+    """
+    made = [
+        optimizer
+        for optimizer in found.arrival.tape.optimizers()
+        if optimizer.at.path == found.at.path
+    ]
     holding = [optimizer for optimizer in made if is_trained_by(optimizer, found.culprit)] or made
     return {"optimizers": " ".join(map(str, sorted({optimizer.at.line for optimizer in holding})))}
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Unfreezes the module whose parameters an optimizer is given, before that is made, or does not freeze it."""
+    """Unfreezes the module whose parameters an optimizer is given, before that is made, or does not
+    freeze it.
+    """
     lines = {int(line) for line in finding.hints["optimizers"].split()}
-    made = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and node.lineno in lines and node.args]
+    made = [
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and node.lineno in lines and node.args
+    ]
     freezing = _freezing(finding, source)
     for call in made:
         modules = {source.operand(each) for each in _given(call, source)}
         if len(modules) != 1:
             continue
         (module,) = modules
-        if freezing is not None and _frozen_by(freezing, source) == module and _is_before(freezing, call, source):
+        if (
+            freezing is not None
+            and _frozen_by(freezing, source) == module
+            and _is_before(freezing, call, source)
+        ):
             return unsafe("Do not freeze what the optimizer holds", source.remove(freezing))
         with contextlib.suppress(NoFixError):
             line = f"{module}.requires_grad_(True)"
-            return unsafe("Unfreeze what the optimizer holds", _unfrozen(line, call, finding, source))
+            return unsafe(
+                "Unfreeze what the optimizer holds", _unfrozen(line, call, finding, source)
+            )
     for place in (each.at for each in finding.related if "called from" in each.message):
         caller = source.statement(place if place.path == finding.at.path else finding.at)
         if (freeze := whole_call(caller)) is not None and _does_nothing_else(freeze, source):
             return unsafe("Do not freeze it", source.remove(caller))
     frozen = _frozen_together(source.statement(finding.at), source)
-    return unsafe("Do not freeze it", tuple(edit for each in frozen for edit in source.remove(each)))
+    return unsafe(
+        "Do not freeze it", tuple(edit for each in frozen for edit in source.remove(each))
+    )
 
 
 def _frozen_together(statement: ast.stmt, source: FixSource) -> list[ast.stmt]:
@@ -161,9 +198,14 @@ def _frozen_together(statement: ast.stmt, source: FixSource) -> list[ast.stmt]:
 
 
 def _root(statement: ast.stmt) -> str:
-    """The name by which a statement that freezes begins: `model` of `model.weight.requires_grad = False`."""
+    """The name by which a statement that freezes begins: `model` of
+    `model.weight.requires_grad = False`.
+    """
     match statement:
-        case ast.Assign(targets=[ast.Attribute(attr="requires_grad", value=frozen)], value=ast.Constant(value=False)):
+        case ast.Assign(
+            targets=[ast.Attribute(attr="requires_grad", value=frozen)],
+            value=ast.Constant(value=False),
+        ):
             names = [node.id for node in ast.walk(frozen) if isinstance(node, ast.Name)]
             return names[0] if names else ""
     return ""
@@ -199,14 +241,18 @@ def _frozen_by(freezing: ast.stmt, source: FixSource) -> str:
 
 
 def _is_before(freezing: ast.stmt, made: ast.Call, source: FixSource) -> bool:
-    """Whether a module is frozen in the block, or one around it, in which the optimizer is made later."""
+    """Whether a module is frozen in the block, or one around it, in which the optimizer is made
+    later.
+    """
     return freezing.lineno < made.lineno and any(
         freezing in source.block(outer) for outer in nested(source.statement(made), source)
     )
 
 
 def _does_nothing_else(call: ast.Call, source: FixSource) -> bool:
-    """Whether a function of the file that is called only freezes: nothing but loops and what sets `requires_grad`."""
+    """Whether a function of the file that is called only freezes: nothing but loops and what sets
+    `requires_grad`.
+    """
     functions = [each for each in ast.walk(source.tree) if isinstance(each, ast.FunctionDef)]
     bodies = [each.body for each in functions if each.name == called_name(call)]
     return len(bodies) == 1 and all(_only_freezes(each) for each in bodies[0])
@@ -226,7 +272,9 @@ def _only_freezes(statement: ast.stmt) -> bool:
 
 
 def _unfrozen(line: str, made: ast.Call, finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """The line before the optimizer is made; where parameters are frozen in turns, behind the step of the other."""
+    """The line before the optimizer is made; where parameters are frozen in turns, behind the step
+    of the other.
+    """
     freezing = source.statement_on(finding.at.line)
     if finding.at.line < made.lineno:
         return source.before(source.statement(made), line)

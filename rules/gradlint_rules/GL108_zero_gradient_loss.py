@@ -1,15 +1,16 @@
 """# zero-gradient-loss (GL108)
 
-Every route to the loss passes an operation whose derivative is zero wherever it exists: the backward runs, and every
-gradient is zero.
+Every route to the loss passes an operation whose derivative is zero wherever it exists: the
+backward runs, and every gradient is zero.
 
 ## What it does
-Reports `round`, `floor`, `ceil`, `trunc`, `sign`, `sgn`, division with a `rounding_mode`, `torch.bernoulli`,
-`torch.poisson`, and `torch.normal` by its mean, where no route from the loss to the parameters goes around them.
+Reports `round`, `floor`, `ceil`, `trunc`, `sign`, `sgn`, division with a `rounding_mode`,
+`torch.bernoulli`, `torch.poisson`, and `torch.normal` by its mean, where no route from the loss to
+the parameters goes around them.
 
 ## Why it matters
-Nothing raises, and `.grad` is a tensor like any other, full of zeros. The loss stays where it is, but for what
-momentum and weight decay do.
+Nothing raises, and `.grad` is a tensor like any other, full of zeros. The loss stays where it is,
+but for what momentum and weight decay do.
 
 ## Example
 ```python
@@ -67,13 +68,15 @@ assert model.weight.grad.abs().sum() > 0
 ```
 
 ## What it does not report
-- Straight-through estimators, as above, and custom autograd functions that define a gradient of their own.
+- Straight-through estimators, as above, and custom autograd functions that define a gradient of
+  their own.
 - `%`, `frac` and `fmod`, whose gradient is 1.
-- A rounded term beside others that carry a gradient. Parameters that only such a term uses are `untrained-parameters`
-  (GL106).
+- A rounded term beside others that carry a gradient. Parameters that only such a term uses are
+  `untrained-parameters` (GL106).
 
 ## Limits
-Operations without any derivative, such as `argmax`, are `non-differentiable-loss` (GL104): their backward raises.
+Operations without any derivative, such as `argmax`, are `non-differentiable-loss` (GL104): their
+backward raises.
 """
 
 from __future__ import annotations
@@ -91,25 +94,37 @@ from gradlint_rules.words import backward, calls, loss_of, maker, places, to_sin
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
-_HELP = "Keep this for what is reported, or pass the gradient straight through: `x + (x.round() - x).detach()`."
+_HELP = (
+    "Keep this for what is reported, or pass the gradient straight through: `x + (x.round() - "
+    "x).detach()`."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:
     """The operation of zero gradient that every route of a loss passes."""
     told: set[Span] = set()
     for sink in arrivals(paths):
-        blocked = [(arrival, value) for arrival in sink if (value := _obstacle(arrival.loss)) is not None]
+        blocked = [
+            (arrival, value) for arrival in sink if (value := _obstacle(arrival.loss)) is not None
+        ]
         for arrival, value in blocked:
             if value.at not in told and not is_bypassed(value, arrival.tape):
                 told.add(value.at)
-                rivals = [rival for rival in sink if all(rival is not other for other, _ in blocked)]
+                rivals = [
+                    rival for rival in sink if all(rival is not other for other, _ in blocked)
+                ]
                 yield _report(arrival, value, rivals)
 
 
 def _report(arrival: Arrival, value: Value, rivals: Sequence[Arrival]) -> Report:
     condition = when(conditions(arrival, rivals, value.at))
-    cause = f"the gradient of {maker(value)} is zero, and every route to {loss_of(arrival.sink)} passes it"
-    message = f"{cause}{condition}: {backward(arrival.sink)} gives every parameter a gradient of zero"
+    cause = (
+        f"the gradient of {maker(value)} is zero, and every route to {loss_of(arrival.sink)} "
+        "passes it"
+    )
+    message = (
+        f"{cause}{condition}: {backward(arrival.sink)} gives every parameter a gradient of zero"
+    )
     related = places(value.at, *calls(value.stack, arrival.sink.stack), to_sink(arrival.sink))
     return Report(value.at, message, _HELP, related)
 
@@ -119,7 +134,9 @@ def _obstacle(loss: Value) -> Value | None:
     if not loss.requires_grad or _reaches_leaf(loss):
         return None
     obstacles = (value for value in graph(loss) if value.zero_gradient)
-    nearest = [value for value in obstacles if any(_reaches_leaf(source) for source in value.inputs)]
+    nearest = [
+        value for value in obstacles if any(_reaches_leaf(source) for source in value.inputs)
+    ]
     return min(nearest, key=lambda value: value.at, default=None)
 
 
@@ -140,4 +157,7 @@ def _reaches_leaf(value: Value) -> bool:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Passes the gradient straight through the operation, whose value stays."""
-    return unsafe("Pass the gradient straight through", straight_through(source.expression(finding.at), source))
+    return unsafe(
+        "Pass the gradient straight through",
+        straight_through(source.expression(finding.at), source),
+    )

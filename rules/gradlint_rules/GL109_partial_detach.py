@@ -3,19 +3,20 @@
 One term of a loss is cut from the graph, so that it has a value and no gradient.
 
 ## What it does
-Takes a loss that carries a gradient apart into its terms, and points at a term that is dead because something in it
-was cut: `.detach()`, `.data`, `.item()`, `float(…)`, an operation without derivative. It also points at a factor or a
-divisor that `.item()`, `float(…)` or `.data` turned into a constant, so that half of a formula is not differentiated,
-and at the detached divisor of a quotient of two parts of one prediction, `y[:, 0] / y[:, 1].detach()`. So is a term
-that was cut from what the step trains and carries a gradient to another optimizer's network alone, where no step uses
-it: the critic's opinion of `fake.detach()` in the loss of the generator.
+Takes a loss that carries a gradient apart into its terms, and points at a term that is dead because
+something in it was cut: `.detach()`, `.data`, `.item()`, `float(…)`, an operation without
+derivative. It also points at a factor or a divisor that `.item()`, `float(…)` or `.data` turned
+into a constant, so that half of a formula is not differentiated, and at the detached divisor of a
+quotient of two parts of one prediction, `y[:, 0] / y[:, 1].detach()`. So is a term that was cut
+from what the step trains and carries a gradient to another optimizer's network alone, where no step
+uses it: the critic's opinion of `fake.detach()` in the loss of the generator.
 
-Where a whole loss of several was computed with grad mode off, of what was sampled under `no_grad`, or by an operation
-without derivative, it is a `warning`, at what turned grad mode off.
+Where a whole loss of several was computed with grad mode off, of what was sampled under `no_grad`,
+or by an operation without derivative, it is a `warning`, at what turned grad mode off.
 
 ## Why it matters
-Every number is right, and the loss even falls. But the regulariser, the entropy bonus or the distillation term does
-nothing. Autograd allows it, and sometimes it is meant; so it is a `note`.
+Every number is right, and the loss even falls. But the regulariser, the entropy bonus or the
+distillation term does nothing. Autograd allows it, and sometimes it is meant; so it is a `note`.
 
 ## Example
 ```python
@@ -30,7 +31,8 @@ logits = model(x)
 with torch.no_grad():
     wanted = F.softmax(teacher(x), dim=-1)
 hard = F.cross_entropy(logits, labels)
-soft = F.kl_div(F.log_softmax(logits.detach(), dim=-1), wanted, reduction="batchmean")  # expect: GL109
+log_probability = F.log_softmax(logits.detach(), dim=-1)  # expect: GL109
+soft = F.kl_div(log_probability, wanted, reduction="batchmean")
 loss = hard + 0.7 * soft
 optimizer.zero_grad()
 loss.backward()
@@ -78,9 +80,10 @@ print(entropy.item())
 ```
 
 ## What it does not report
-- Straight-through estimators, `x + (q - x).detach()`, and ratios, `(log_prob - log_prob.detach()).exp()`.
-- Targets, teachers, bootstrap values, baselines and advantages; both halves of a commitment loss; states detached
-  between the chunks of a sequence.
+- Straight-through estimators, `x + (q - x).detach()`, and ratios,
+  `(log_prob - log_prob.detach()).exp()`.
+- Targets, teachers, bootstrap values, baselines and advantages; both halves of a commitment loss;
+  states detached between the chunks of a sequence.
 - Weights and masks: `loss / loss.item()`, `(p > 0.5) * loss`, a detached factor.
 - What is only logged, and what other losses teach alone: `alpha = log_alpha.exp().item()`.
 - A bound that is taken from the rest of the loss and added again.
@@ -97,7 +100,18 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import GIVEN_NOTHING, OF_A_FUNCTION, Backward, Cut, Kind, Optimizer, Tape, Value, graph, leaves
+from gradlint.tape import (
+    GIVEN_NOTHING,
+    OF_A_FUNCTION,
+    Backward,
+    Cut,
+    Kind,
+    Optimizer,
+    Tape,
+    Value,
+    graph,
+    leaves,
+)
 from gradlint_rules.arrivals import Arrival, arrivals
 from gradlint_rules.idle import idle_terms
 from gradlint_rules.starved import are_meant, cut_short, is_cut, is_meant, place
@@ -106,7 +120,10 @@ from gradlint_rules.words import bare, calls, listed, loss_of, maker, places, qu
 
 SEVERITY = Severity.NOTE
 AT_RUN_TIME = True
-_HELP = "Leave the cut out if this is to be trained; `.detach()` where it is used says that it is meant."
+_HELP = (
+    "Leave the cut out if this is to be trained; `.detach()` where it is used says that it is "
+    "meant."
+)
 _HELP_IDLE = "Compute the term from what was not cut, if it is to train that; or leave it out."
 _HELP_TERM = "Compute it with a gradient if it is to be trained, or leave the term out."
 _UNMEANT = (Cut.GRAD_MODE, Cut.NON_DIFFERENTIABLE)
@@ -114,11 +131,50 @@ _REDUCED = {"sum", "nansum"}
 _QUOTIENTS = {"div", "idiv", "truediv", "itruediv", "true_divide", "divide"}
 _PARTS = {"part", "getitem", "select", "narrow", "index_select"}
 _CUTS = (Cut.DETACH, Cut.COPY, Cut.NON_DIFFERENTIABLE)
-_SUMS = {"add", "iadd", "radd", "sub", "isub", "rsub", "sum", "mean", "stack", "cat", "nansum", "nanmean", "python"}
+_SUMS = {
+    "add",
+    "iadd",
+    "radd",
+    "sub",
+    "isub",
+    "rsub",
+    "sum",
+    "mean",
+    "stack",
+    "cat",
+    "nansum",
+    "nanmean",
+    "python",
+}
 _FACTORS = {"mul", "imul", "rmul", "div", "idiv", "truediv", "itruediv", "true_divide", "divide"}
-_SHAPES = {"neg", "squeeze", "unsqueeze", "view", "reshape", "flatten", "to", "float", "double", "clone", "contiguous"}
+_SHAPES = {
+    "neg",
+    "squeeze",
+    "unsqueeze",
+    "view",
+    "reshape",
+    "flatten",
+    "to",
+    "float",
+    "double",
+    "clone",
+    "contiguous",
+}
 _SHAPES |= {"scale"}  # by a scaler
-_WEIGHTS = {"weight", "weights", "scale", "coef", "coefficient", "lambda", "alpha", "beta", "norm", "max", "min", "std"}
+_WEIGHTS = {
+    "weight",
+    "weights",
+    "scale",
+    "coef",
+    "coefficient",
+    "lambda",
+    "alpha",
+    "beta",
+    "norm",
+    "max",
+    "min",
+    "std",
+}
 _WEIGHTS |= {"count", "num", "number", "temperature", "factor", "ratio", "gamma", "w", "n", "mask"}
 
 
@@ -136,7 +192,9 @@ def check(paths: Paths) -> Iterator[Report]:
                 if cut.at not in told:
                     told.add(cut.at)
                     yield _report_idle(arrival, cut, term)
-            is_cut_short = any(value.cut in _CUTS for value in cut_short(arrival.sink, arrival.tape))
+            is_cut_short = any(
+                value.cut in _CUTS for value in cut_short(arrival.sink, arrival.tape)
+            )
             for cut, share in _dead_shares(arrival.sink) if is_cut_short else ():
                 is_known = cut.at not in told and _is_known_to_carry(cut, arrival.tape)
                 if is_known and not _is_taught_by_another(cut, arrival):
@@ -145,9 +203,11 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _is_known_to_carry(cut: Value, tape: Tape) -> bool:
-    """Whether more than an assumption says that there is a gradient to cut: parameters are below it.
+    """Whether more than an assumption says that there is a gradient to cut: parameters are below
+    it.
 
-    What an unknown callable gives has some where an optimizer holds them, or may hold them; a buffer gives data.
+    What an unknown callable gives has some where an optimizer holds them, or may hold them; a
+    buffer gives data.
     """
     found = [leaf for source in cut.inputs for leaf in leaves(source)]
     trained = [leaf for leaf in found if leaf.kind is not Kind.UNKNOWN]
@@ -160,7 +220,9 @@ def _is_known_to_carry(cut: Value, tape: Tape) -> bool:
 
 
 def _is_taught_by_another(cut: Value, arrival: Arrival) -> bool:
-    """Whether this backward teaches nothing below a cut, and others all of it: `alpha = log_alpha.exp().item()`."""
+    """Whether this backward teaches nothing below a cut, and others all of it:
+    `alpha = log_alpha.exp().item()`.
+    """
     own = {id(leaf) for leaf in leaves(arrival.sink.value)}
     below = {id(leaf) for source in cut.inputs for leaf in leaves(source)}
     others = (sink for sink in arrival.tape.backwards() if sink.at != arrival.sink.at)
@@ -169,7 +231,9 @@ def _is_taught_by_another(cut: Value, arrival: Arrival) -> bool:
 
 
 def _is_held(leaf: Value, optimizers: Sequence[Optimizer]) -> bool:
-    return leaf.parameter is not None and any(optimizer.holds(leaf.parameter) for optimizer in optimizers)
+    return leaf.parameter is not None and any(
+        optimizer.holds(leaf.parameter) for optimizer in optimizers
+    )
 
 
 def _report(arrival: Arrival, cut: Value, share: str) -> Report:
@@ -181,18 +245,29 @@ def _report(arrival: Arrival, cut: Value, share: str) -> Report:
 
 def _report_term(arrival: Arrival, cut: Value, term: Value) -> Report:
     """A whole term that nothing is learned from: nobody means that."""
-    why = "grad mode is off here" if cut.cut is Cut.GRAD_MODE else f"{maker(cut)} cuts the graph here"
-    message = f"{why}: {quoted(term)}, a term of {loss_of(arrival.sink)}, has a value and trains nothing"
-    related = places(place(cut), *calls(cut.cut_stack or cut.stack, arrival.sink.stack), to_sink(arrival.sink))
+    why = (
+        "grad mode is off here" if cut.cut is Cut.GRAD_MODE else f"{maker(cut)} cuts the graph here"
+    )
+    message = (
+        f"{why}: {quoted(term)}, a term of {loss_of(arrival.sink)}, has a value and trains nothing"
+    )
+    related = places(
+        place(cut), *calls(cut.cut_stack or cut.stack, arrival.sink.stack), to_sink(arrival.sink)
+    )
     return Report(place(cut), message, _HELP_TERM, related, Severity.WARNING)
 
 
 def _report_idle(arrival: Arrival, cut: Value, term: Value) -> Report:
-    """A term that runs through a network which another optimizer trains, and no longer comes to the one meant."""
-    reached = sorted({f"`{leaf.parameter.path}`" for leaf in leaves(term) if leaf.parameter is not None})
+    """A term that runs through a network which another optimizer trains, and no longer comes to the
+    one meant.
+    """
+    reached = sorted(
+        {f"`{leaf.parameter.path}`" for leaf in leaves(term) if leaf.parameter is not None}
+    )
     trained = listed(reached[:2]) + (" and others" if len(reached) > 2 else "")
     message = (
-        f"{maker(cut)} cuts the graph here: {quoted(term)}, a term of {loss_of(arrival.sink)}, gives gradients "
+        f"{maker(cut)} cuts the graph here: {quoted(term)}, a term of "
+        f"{loss_of(arrival.sink)}, gives gradients "
         f"to {trained}, which no step uses"
     )
     related = places(
@@ -205,7 +280,9 @@ def _report_idle(arrival: Arrival, cut: Value, term: Value) -> Report:
 
 
 def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
-    """The losses in a sum that nothing reaches a parameter by, but others do, each with the cuts behind it."""
+    """The losses in a sum that nothing reaches a parameter by, but others do, each with the cuts
+    behind it.
+    """
     for value in _skeleton(sink.value) if _is_cut(sink, _UNMEANT) else ():
         if bare(value.op) not in _SUMS:
             continue
@@ -213,16 +290,22 @@ def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
             beside = [other for other in value.inputs if other is not term]
             if any(other.requires_grad for other in beside) and _is_dead(term, sink):
                 cuts = [cut for cut in _first_cuts(term) if not is_meant(cut)]
-                if not any(cut.cut in (Cut.DETACH, Cut.COPY) for cut in cuts):  # else it is dead by these
+                if not any(
+                    cut.cut in (Cut.DETACH, Cut.COPY) for cut in cuts
+                ):  # else it is dead by these
                     yield from ((term, cut) for cut in cuts if cut.cut in _UNMEANT)
 
 
 def _is_dead(term: Value, sink: Backward) -> bool:
-    """Whether a term is a loss without gradient that stands for nothing else: no target, and no bound of the rest."""
+    """Whether a term is a loss without gradient that stands for nothing else: no target, and no
+    bound of the rest.
+    """
     if not (_is_loss(term) and _reaches_nothing(term)):
         return False
     is_used = sum(any(source is term for source in value.inputs) for value in sink.ancestors) > 1
-    return not is_used and not are_meant([term, *(source for source in term.inputs if not source.requires_grad)])
+    return not is_used and not are_meant(
+        [term, *(source for source in term.inputs if not source.requires_grad)]
+    )
 
 
 def _is_cut(sink: Backward, ways: Sequence[Cut]) -> bool:
@@ -230,7 +313,9 @@ def _is_cut(sink: Backward, ways: Sequence[Cut]) -> bool:
 
 
 def _is_loss(term: Value) -> bool:
-    """Whether a term is a loss by itself, weighted or not: no maximum that is taken away, no offset."""
+    """Whether a term is a loss by itself, weighted or not: no maximum that is taken away, no
+    offset.
+    """
     return any(is_mean(value) or bare(value.op) in _REDUCED for value in _scalings(term))
 
 
@@ -244,16 +329,24 @@ def _scalings(term: Value) -> Iterator[Value]:
 
 
 def _reaches_nothing(term: Value) -> bool:
-    """Whether no parameter is known behind a term: what it is compared with is a target, which only may carry one."""
+    """Whether no parameter is known behind a term: what it is compared with is a target, which only
+    may carry one.
+    """
     return all(
-        leaf.kind is Kind.UNKNOWN and leaf.op == "input" and (is_meant(leaf) or _is_only_compared_with(leaf, term))
+        leaf.kind is Kind.UNKNOWN
+        and leaf.op == "input"
+        and (is_meant(leaf) or _is_only_compared_with(leaf, term))
         for leaf in leaves(term)
     )
 
 
 def _is_only_compared_with(leaf: Value, term: Value) -> bool:
-    """Whether something handed in is what losses of torch take second, the target, and nothing that they take first."""
-    losses = [value for value in _scalings(term) if value.op.startswith("torch.nn.") and is_mean(value)]
+    """Whether something handed in is what losses of torch take second, the target, and nothing that
+    they take first.
+    """
+    losses = [
+        value for value in _scalings(term) if value.op.startswith("torch.nn.") and is_mean(value)
+    ]
     first = [source for loss in losses for source in leaves(loss.inputs[0])]
     return bool(losses) and all(leaf is not other for other in first)
 
@@ -270,7 +363,9 @@ def _first_cuts(term: Value) -> list[Value]:
 
 
 def _dead_shares(sink: Backward) -> Iterator[tuple[Value, str]]:
-    """The cut of each term without gradient, and of each factor in its graph that was copied out of it."""
+    """The cut of each term without gradient, and of each factor in its graph that was copied out of
+    it.
+    """
     for value in _skeleton(sink.value):
         if bare(value.op) in _SUMS:
             yield from ((cut, _titled("a term", source)) for source, cut in _cut_inputs(value))
@@ -284,13 +379,24 @@ def _dead_shares(sink: Backward) -> Iterator[tuple[Value, str]]:
 
 
 def _divisors(quotient: Value) -> Iterator[tuple[Value, Value]]:
-    """The detached divisor of a quotient whose two sides are different parts of one prediction, and its cut."""
+    """The detached divisor of a quotient whose two sides are different parts of one prediction, and
+    its cut.
+    """
     dividend, *divisors = quotient.inputs
     for source in divisors if dividend.requires_grad else ():
-        if not source.requires_grad and not is_meant(source) and is_cut(source) and source.cut in _CUTS:
+        if (
+            not source.requires_grad
+            and not is_meant(source)
+            and is_cut(source)
+            and source.cut in _CUTS
+        ):
             own = [part for part in source.inputs if _whole(part) is not None]
             others = [part for part in graph(dividend) if _whole(part) is not None]
-            if any(_whole(part) is _whole(other) and part is not other for part in own for other in others):
+            if any(
+                _whole(part) is _whole(other) and part is not other
+                for part in own
+                for other in others
+            ):
                 yield source, source
 
 
@@ -301,11 +407,15 @@ def _whole(part: Value) -> Value | None:
 
 
 def _cut_inputs(value: Value) -> Iterator[tuple[Value, Value]]:
-    """The inputs without gradient beside one that has it, each with what may be an unwanted cut behind it."""
+    """The inputs without gradient beside one that has it, each with what may be an unwanted cut
+    behind it.
+    """
     live = [source for source in value.inputs if source.requires_grad]
     for source in value.inputs:
         if live and not source.requires_grad:
-            yield from ((source, cut) for cut in _suspects(source, live, is_term=bare(value.op) in _SUMS))
+            yield from (
+                (source, cut) for cut in _suspects(source, live, is_term=bare(value.op) in _SUMS)
+            )
 
 
 def _titled(what: str, source: Value) -> str:
@@ -328,13 +438,19 @@ def _skeleton(loss: Value) -> Iterator[Value]:
 
 
 def _suspects(dead: Value, live: Sequence[Value], *, is_term: bool) -> Iterator[Value]:
-    """The cuts behind a dead input, unless its names, or what it is combined with, say that they are meant."""
+    """The cuts behind a dead input, unless its names, or what it is combined with, say that they
+    are meant.
+    """
     if is_meant(dead):
         return
     beside = {id(value) for source in live for value in _addends(source)}
     for cut in _cuts(dead):
         is_direct = cut is dead or (is_term and cut in dead.inputs)
-        if cut.cut in _CUTS and not is_meant(cut) and not (is_direct and _is_straight_through(cut, beside)):
+        if (
+            cut.cut in _CUTS
+            and not is_meant(cut)
+            and not (is_direct and _is_straight_through(cut, beside))
+        ):
             yield cut
 
 
@@ -355,7 +471,9 @@ def _dead(value: Value) -> list[Value]:
 
 
 def _is_straight_through(cut: Value, beside: set[int]) -> bool:
-    """Whether what was cut (or an operand of it) carries its gradient right beside the cut: `x + (q - x).detach()`."""
+    """Whether what was cut (or an operand of it) carries its gradient right beside the cut:
+    `x + (q - x).detach()`.
+    """
     live = [source for source in cut.inputs if source.requires_grad]
     return any(id(value) in beside for source in live for value in (source, *source.inputs))
 
@@ -365,14 +483,22 @@ def _addends(live: Value) -> tuple[Value, ...]:
 
 
 def _is_copied(cut: Value, source: Value) -> bool:
-    """Whether the values left torch on the way from the cut, or its graph by `.data`: not by a mere `detach()`."""
+    """Whether the values left torch on the way from the cut, or its graph by `.data`: not by a mere
+    `detach()`.
+    """
     if cut.cut is Cut.NON_DIFFERENTIABLE:
         return False
-    return cut.cut is Cut.COPY or bare(cut.op) == "data" or any(not value.in_torch for value in _dead(source))
+    return (
+        cut.cut is Cut.COPY
+        or bare(cut.op) == "data"
+        or any(not value.in_torch for value in _dead(source))
+    )
 
 
 def _is_weight(cut: Value, source: Value) -> bool:
-    """Whether the names between the cut and the loss say that this number is a weight or a count."""
+    """Whether the names between the cut and the loss say that this number is a weight or a
+    count.
+    """
     if bare(cut.op) not in ("item", "float", "data"):
         return False
     names = [value.name for value in _dead(source)]

@@ -1,16 +1,17 @@
 """# checkpoint-without-gradient (GL110)
 
-Reentrant activation checkpointing is given inputs none of which requires grad, so that nothing inside it is trained.
+Reentrant activation checkpointing is given inputs none of which requires grad, so that nothing
+inside it is trained.
 
 ## What it does
-Reports `torch.utils.checkpoint.checkpoint` with `use_reentrant=True` (still the default where nothing is given) and
-`checkpoint_sequential`, where the tensors among the arguments are plain data or come from frozen layers, while
-parameters inside would train.
+Reports `torch.utils.checkpoint.checkpoint` with `use_reentrant=True` (still the default where
+nothing is given) and `checkpoint_sequential`, where the tensors among the arguments are plain data
+or come from frozen layers, while parameters inside would train.
 
 ## Why it matters
-The reentrant variant runs the forward without recording, and asks its *arguments* whether anything needs a gradient.
-None does, so its result needs none: the parameters inside get no gradient, with no more than a warning. If the loss has
-no other route, the backward raises.
+The reentrant variant runs the forward without recording, and asks its *arguments* whether anything
+needs a gradient. None does, so its result needs none: the parameters inside get no gradient, with
+no more than a warning. If the loss has no other route, the backward raises.
 
 ## Example
 ```python
@@ -45,8 +46,8 @@ optimizer.step()
 assert block[0].weight.grad is not None
 ```
 
-Where the reentrant variant has to stay, `x.requires_grad_()` before it does (`enable_input_require_grads()` of
-transformers does this to the embeddings).
+Where the reentrant variant has to stay, `x.requires_grad_()` before it does
+(`enable_input_require_grads()` of transformers does this to the embeddings).
 
 ## What it does not report
 - `use_reentrant=False`.
@@ -101,22 +102,35 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     call = source.expression(finding.at)
     if not isinstance(call, ast.Call):
         raise NoFixError("no call")
-    given = next((keyword.value for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
+    given = next(
+        (keyword.value for keyword in call.keywords if keyword.arg == "use_reentrant"), None
+    )
     options = [keyword.value for keyword in call.keywords if keyword.arg is None]
     if given is None and options:
         (given,) = _said_by(options[0], source)
         return unsafe("Checkpoint without re-entrance", (source.replace(given, "False"),))
-    edit = source.replace(given, "False") if given else source.add_argument(call, "use_reentrant=False")
+    edit = (
+        source.replace(given, "False")
+        if given
+        else source.add_argument(call, "use_reentrant=False")
+    )
     return safe("Checkpoint without re-entrance", (edit,))
 
 
 def _said_by(options: ast.expr, source: FixSource) -> list[ast.expr]:
     """What options that a dict holds say of re-entrance."""
-    found = [options, *(values_of(options, source, options) if isinstance(options, ast.Name) else [])]
+    found = [
+        options,
+        *(values_of(options, source, options) if isinstance(options, ast.Name) else []),
+    ]
     match found[-1]:
         case ast.Dict(keys=keys, values=values):
             pairs = zip(keys, values, strict=True)
-            said = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "use_reentrant"]
+            said = [
+                value
+                for key, value in pairs
+                if isinstance(key, ast.Constant) and key.value == "use_reentrant"
+            ]
             if len(said) == 1 and len(found) <= 2:
                 return said
     raise NoFixError("`**options` can say so as well")

@@ -3,13 +3,14 @@
 A loss is computed with its graph, at most logged, and never back-propagated.
 
 ## What it does
-Reports a loss of a training step that no backward runs through, although an optimizer steps on what it would train:
-where it alone reaches some of these parameters, or is another loss than those that are back-propagated and not a
-measure of the same prediction, or is overwritten before the backward. What a framework back-propagates (the result of
-`training_step`) counts as well.
+Reports a loss of a training step that no backward runs through, although an optimizer steps on what
+it would train: where it alone reaches some of these parameters, or is another loss than those that
+are back-propagated and not a measure of the same prediction, or is overwritten before the backward.
+What a framework back-propagates (the result of `training_step`) counts as well.
 
 ## Why it matters
-The term shows in the log and falls or rises by chance. What only it would train stays as it was initialised.
+The term shows in the log and falls or rises by chance. What only it would train stays as it was
+initialised.
 
 ## Example
 ```python
@@ -52,10 +53,11 @@ assert not torch.equal(kind.weight, before)
 ```
 
 ## What it does not report
-- A loss that is back-propagated on another path, or in another round: a term that a setting switches off.
+- A loss that is back-propagated on another path, or in another round: a term that a setting
+  switches off.
 - Measures of the prediction that is trained anyway: the absolute error beside the squared one.
-- Losses of an evaluation, and losses that are handed to other code, or kept under a key that is not known, which
-  can be used anywhere.
+- Losses of an evaluation, and losses that are handed to other code, or kept under a key that is not
+  known, which can be used anywhere.
 
 ## Limits
 A loss is what a loss function of torch gives, or a single number that is called one.
@@ -93,7 +95,10 @@ from gradlint_rules.words import calls, listed, places, to_sink
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _Key = tuple[Span, tuple[Span, ...]]
-_HELP = "Add it to what is back-propagated, or compute it under `torch.no_grad()` if it is only for the log."
+_HELP = (
+    "Add it to what is back-propagated, or compute it under `torch.no_grad()` if it is only for "
+    "the log."
+)
 _MEASURES = re.compile(
     r"(?:^|_)(?:val|valid|validation|eval|test|metric|mae|mse|acc|log|logged|raw|best|ema|avg|running|total)(?:_|$)"
 )
@@ -111,13 +116,17 @@ class _Unused:
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every loss of a training step that is never part of what is back-propagated."""
-    found = _outermost([each for each in paths.some(_unused) if _is_never_used(_key(each[1].fact), paths)])
+    found = _outermost(
+        [each for each in paths.some(_unused) if _is_never_used(_key(each[1].fact), paths)]
+    )
     needed = {_key(fact) for fact in paths.some(used)}
     sinks = paths.some(Tape.backwards) if found else ()
     trained = distinct(leaf for sink in sinks for leaf in sink.leaves)
     told: set[_Key] = set()
     shared = {at for at, _ in needed}
-    measures = {_key(unused.fact) for _, unused in found if _is_measure(unused)}  # in one round, and so in all
+    measures = {
+        _key(unused.fact) for _, unused in found if _is_measure(unused)
+    }  # in one round, and so in all
     for tape, unused in found:
         only = _trained_by_it_alone(unused, tape, trained)
         key = _key(unused.fact)
@@ -126,8 +135,12 @@ def check(paths: Paths) -> Iterator[Report]:
             yield _report(unused, only, needed)
 
 
-def _is_left(unused: _Unused, tape: Tape, measures: AbstractSet[_Key], shared: AbstractSet[Span]) -> bool:
-    """Whether it is a loss that was forgotten; none of a helper that computes what is back-propagated elsewhere."""
+def _is_left(
+    unused: _Unused, tape: Tape, measures: AbstractSet[_Key], shared: AbstractSet[Span]
+) -> bool:
+    """Whether it is a loss that was forgotten; none of a helper that computes what is
+    back-propagated elsewhere.
+    """
     if unused.fact.at in shared:
         return False
     return _is_forgotten(unused, measures) and not _looks_back(unused, tape)
@@ -135,7 +148,9 @@ def _is_left(unused: _Unused, tape: Tape, measures: AbstractSet[_Key], shared: A
 
 def _report(unused: _Unused, only: Sequence[str], needed: AbstractSet[_Key]) -> Report:
     fact = unused.fact
-    name = f"`{fact.detail or unused.loss.name}`" if fact.detail or unused.loss.name else "this loss"
+    name = (
+        f"`{fact.detail or unused.loss.name}`" if fact.detail or unused.loss.name else "this loss"
+    )
     verb = "is" if len(only) == 1 else "are"
     effect = f", and {listed(list(only[:3]))} {verb} trained by nothing else" if only else ""
     message = f"{name} is never back-propagated{effect}"
@@ -150,7 +165,9 @@ def _key(fact: Fact) -> _Key:
 
 
 def _place(fact: Fact, needed: AbstractSet[_Key]) -> Span:
-    """Where a loss is computed: the call that no back-propagated loss of the same helper goes through."""
+    """Where a loss is computed: the call that no back-propagated loss of the same helper goes
+    through.
+    """
     at, stack = _key(fact)
     others = [other for place, other in needed if place == at]
     known = max((len(_prefix(stack, other)) for other in others), default=len(stack))
@@ -164,13 +181,17 @@ def _prefix(stack: Sequence[Span], other: Sequence[Span]) -> list[Span]:
 
 
 def _beside(tape: Tape) -> list[_Unused]:
-    """The losses of training steps, each with what is back-propagated in its round: all of them can be used."""
+    """The losses of training steps, each with what is back-propagated in its round: all of them can
+    be used.
+    """
     sinks = [sink for sink in tape.backwards() if sink.sink != "autograd.grad"]
     first: dict[tuple[tuple[int, int], ...], Backward] = {}
     for sink in sinks if tape.of(OptimizerStep) else ():
         first.setdefault(sink.iteration, sink)
     return [
-        _Unused(fact, value, first[fact.iteration], sinks) for fact, value in losses(tape) if fact.iteration in first
+        _Unused(fact, value, first[fact.iteration], sinks)
+        for fact, value in losses(tape)
+        if fact.iteration in first
     ]
 
 
@@ -178,7 +199,9 @@ def _unused(tape: Tape) -> Iterator[tuple[Tape, _Unused]]:
     """Those that the path does not use."""
     needed = _used_on(tape)
     given = {id(value) for fact, value in losses(tape) if not fact.detail}
-    left = [each for each in _beside(tape) if _key(each.fact) not in needed and _is_trained(each, tape)]
+    left = [
+        each for each in _beside(tape) if _key(each.fact) not in needed and _is_trained(each, tape)
+    ]
     return ((tape, each) for each in left if not each.fact.detail or is_scalar(each.loss, given))
 
 
@@ -194,7 +217,12 @@ def _is_never_used(key: _Key, paths: Paths) -> bool:
 
 def _outermost(found: Sequence[tuple[Tape, _Unused]]) -> list[tuple[Tape, _Unused]]:
     """Of one loss within another, the outer one."""
-    inner = {id(value) for _, outer in found for value in graph(outer.loss) if _is_within(value, outer.loss)}
+    inner = {
+        id(value)
+        for _, outer in found
+        for value in graph(outer.loss)
+        if _is_within(value, outer.loss)
+    }
     return [(tape, each) for tape, each in found if id(each.loss) not in inner]
 
 
@@ -203,7 +231,9 @@ def _is_within(loss: Value, other: Value) -> bool:
 
 
 def _is_trained(beside: _Unused, tape: Tape) -> bool:
-    """Whether a loss is computed in train mode, and a step follows what is back-propagated beside it."""
+    """Whether a loss is computed in train mode, and a step follows what is back-propagated beside
+    it.
+    """
     before = [mode for mode in tape.of(TrainMode) if mode.order < beside.fact.order]
     if before and before[-1].training is False:
         return False
@@ -211,7 +241,9 @@ def _is_trained(beside: _Unused, tape: Tape) -> bool:
 
 
 def _is_around(step: OptimizerStep, fact: Fact) -> bool:
-    """Whether a step is in the loops that a loss is in, and in none within them: it is part of the same training."""
+    """Whether a step is in the loops that a loss is in, and in none within them: it is part of the
+    same training.
+    """
     return dict(step.iteration).keys() <= dict(fact.iteration).keys()
 
 
@@ -221,21 +253,29 @@ def _steps_after(tape: Tape, sink: Backward) -> list[OptimizerStep]:
 
 def _trained_by_it_alone(unused: _Unused, tape: Tape, trained: Sequence[Parameter]) -> list[str]:
     """The parameters of optimizers that step, which this loss reaches and no backward does."""
-    held = [one for step in _steps_after(tape, unused.sink) for one in identities(step.optimizer.parameters)]
+    held = [
+        one
+        for step in _steps_after(tape, unused.sink)
+        for one in identities(step.optimizer.parameters)
+    ]
     known = {id(parameter) for parameter in trained}
     found: dict[str, None] = {}
     for value in graph(unused.loss):
         parameter = value.parameter
         if parameter is None or not value.is_leaf or id(parameter) in known or value.assumed:
             continue
-        if any(overlap(parameter, one) for one in held) and not any(overlap(parameter, one) for one in trained):
+        if any(overlap(parameter, one) for one in held) and not any(
+            overlap(parameter, one) for one in trained
+        ):
             owner = parameter.path if parameter.module is None else parameter.module.path
             found.setdefault(f"`{owner}`")
     return list(found)
 
 
 def _is_forgotten(unused: _Unused, measures: AbstractSet[_Key]) -> bool:
-    """Whether it is a loss by its name, and not a measure of what the other one is computed from at last."""
+    """Whether it is a loss by its name, and not a measure of what the other one is computed from at
+    last.
+    """
     name = unused.fact.detail or unused.loss.name
     if not name or _MEASURES.search(name.lower()) or not unused.fact.detail:
         return False
@@ -247,11 +287,17 @@ def _is_forgotten(unused: _Unused, measures: AbstractSet[_Key]) -> bool:
 
 
 def _looks_back(unused: _Unused, tape: Tape) -> bool:
-    """Whether nothing steps behind it in its round, and it has a forward of its own: it measures what was trained.
+    """Whether nothing steps behind it in its round, and it has a forward of its own: it measures
+    what was trained.
 
-    Beside that forward it may meet the one that was back-propagated, to compare the two, if both are of one model.
+    Beside that forward it may meet the one that was back-propagated, to compare the two, if both
+    are of one model.
     """
-    steps = [event for event in _steps_after(tape, unused.sink) if event.iteration == unused.sink.iteration]
+    steps = [
+        event
+        for event in _steps_after(tape, unused.sink)
+        if event.iteration == unused.sink.iteration
+    ]
     earlier = [sink for sink in unused.sinks if sink.order < unused.fact.order]
     before = {id(value) for sink in earlier for value in sink.graph}
     if unused.fact.order <= max((step.order for step in steps), default=unused.fact.order):
@@ -261,7 +307,9 @@ def _looks_back(unused: _Unused, tape: Tape) -> bool:
     if len(own) == len(made):
         return True
     trained = [parameter for sink in earlier for parameter in reached(sink)]
-    run = [source.parameter for value in own for source in value.inputs if source.parameter is not None]
+    run = [
+        source.parameter for value in own for source in value.inputs if source.parameter is not None
+    ]
     return bool(run) and all(any(overlap(one, other) for other in trained) for one in run)
 
 
@@ -270,7 +318,9 @@ def _is_measure(unused: _Unused) -> bool:
 
 
 def _measures(loss: Value, others: Sequence[Value]) -> bool:
-    """Whether all that `loss` is computed from is what the others are computed from without parameters in between."""
+    """Whether all that `loss` is computed from is what the others are computed from without
+    parameters in between.
+    """
     direct = {id(value) for other in others for value in _without_parameters(other)}
     shared = {id(value) for other in others for value in graph(other)}
     frontier: list[Value] = []
@@ -287,7 +337,9 @@ def _measures(loss: Value, others: Sequence[Value]) -> bool:
 
 
 def _without_parameters(loss: Value) -> Iterator[Value]:
-    """The end of a loss's computation: its graph as far as the first operations that take a parameter."""
+    """The end of a loss's computation: its graph as far as the first operations that take a
+    parameter.
+    """
     seen, pending = {id(loss)}, [loss]
     for value in pending:
         yield value

@@ -1,16 +1,17 @@
 """# unreachable-input (GL112)
 
-`autograd.grad` is asked for the gradient of a tensor that its output was not computed from: it raises.
+`autograd.grad` is asked for the gradient of a tensor that its output was not computed from: it
+raises.
 
 ## What it does
-Reports `torch.autograd.grad(output, inputs)` without `allow_unused` and `materialize_grads`, where one of the inputs
-stands nowhere in the graph of the output: a slice or a copy that was made afterwards, a deep copy, a parameter of
-another network.
+Reports `torch.autograd.grad(output, inputs)` without `allow_unused` and `materialize_grads`, where
+one of the inputs stands nowhere in the graph of the output: a slice or a copy that was made
+afterwards, a deep copy, a parameter of another network.
 
 ## Why it matters
-What counts for autograd is the tensor, not its numbers: `w[0]` is a new tensor each time that it is written, and the
-loss was computed from `w`. The call raises "one of the differentiated tensors appears to not have been used in the
-graph".
+What counts for autograd is the tensor, not its numbers: `w[0]` is a new tensor each time that it is
+written, and the loss was computed from `w`. The call raises "one of the differentiated tensors
+appears to not have been used in the graph".
 
 ## Example
 ```python
@@ -22,7 +23,10 @@ optimizer = torch.optim.SGD([weights], lr=0.1)
 x = torch.randn(8, 4)
 losses = (x @ weights.T).square().mean(dim=0)
 # RuntimeError: The differentiated Tensor at index 0 appears to not have been used in the graph
-gradients = [torch.autograd.grad(losses[i], weights[i], retain_graph=True)[0] for i in range(3)]  # expect: GL112
+gradients = [
+    torch.autograd.grad(losses[i], weights[i], retain_graph=True)[0]  # expect: GL112
+    for i in range(3)
+]
 weights.grad = torch.stack(gradients)
 optimizer.step()
 ```
@@ -72,7 +76,10 @@ def check(paths: Paths) -> Iterator[Report]:
     for fact in paths.some(_unmet):
         if fact.value is not None and fact.source is not None and fact.at not in reported:
             reported.add(fact.at)
-            message = f"{quoted(fact.source)} is not computed from {quoted(fact.value)}: `autograd.grad` raises"
+            message = (
+                f"{quoted(fact.source)} is not computed from {quoted(fact.value)}: "
+                "`autograd.grad` raises"
+            )
             made = Related(fact.value.at, "this tensor is made here")
             yield Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ()), made))
 

@@ -1,15 +1,18 @@
 """# autograd-in-transform (GL113)
 
-A function that is given to `vmap`, `torch.func.grad` or another transform asks autograd for something: it raises.
+A function that is given to `vmap`, `torch.func.grad` or another transform asks autograd for
+something: it raises.
 
 ## What it does
-Reports `requires_grad_()` and `backward()` in what runs inside of a function that a transform of `torch.func` calls:
-`vmap`, `grad`, `grad_and_value`, `jacrev`, `jacfwd`, `hessian`, `linearize`, `vjp`, `jvp`, `functionalize`.
+Reports `requires_grad_()` and `backward()` in what runs inside of a function that a transform of
+`torch.func` calls: `vmap`, `grad`, `grad_and_value`, `jacrev`, `jacfwd`, `hessian`, `linearize`,
+`vjp`, `jvp`, `functionalize`.
 
 ## Why it matters
-The transforms differentiate and batch by themselves, and refuse both, whichever tensor they are asked for: "you are
-attempting to call Tensor.requires_grad_() inside of a function being transformed by a functorch transform". Code that
-computed derivatives for one sample raises as soon as it is mapped over a batch.
+The transforms differentiate and batch by themselves, and refuse both, whichever tensor they are
+asked for: "you are attempting to call Tensor.requires_grad_() inside of a function being
+transformed by a functorch transform". Code that computed derivatives for one sample raises as soon
+as it is mapped over a batch.
 
 ## Example
 ```python
@@ -57,8 +60,8 @@ optimizer.step()
 
 ## What it does not report
 - `t.requires_grad = True` and `torch.ones(3, requires_grad=True)`, which the transforms let pass.
-- `autograd.grad`, which works on what the function was not given, and inside of `grad`, `jacrev` and `vjp` on what it
-  was given, too.
+- `autograd.grad`, which works on what the function was not given, and inside of `grad`, `jacrev`
+  and `vjp` on what it was given, too.
 
 ## Limits
 Functions that are handed to a transform out of view are not seen to run in one.
@@ -86,7 +89,9 @@ def check(paths: Paths) -> Iterator[Report]:
         if fact.at not in reported:
             reported.add(fact.at)
             what = f"`{fact.detail}` is called inside of a function that `torch.func` transforms"
-            yield Report(fact.at, f"{what}: it raises", _HELP, places(fact.at, *calls(fact.stack, ())))
+            yield Report(
+                fact.at, f"{what}: it raises", _HELP, places(fact.at, *calls(fact.stack, ()))
+            )
 
 
 def _refused(tape: Tape) -> Iterator[Fact]:

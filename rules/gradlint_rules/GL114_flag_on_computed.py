@@ -3,13 +3,13 @@
 `requires_grad` is assigned to a tensor that was computed from one that requires grad: it raises.
 
 ## What it does
-Reports `x.requires_grad = True`, `x.requires_grad = False` and `x.requires_grad_(False)` where `x` is the result of an
-operation that autograd records.
+Reports `x.requires_grad = True`, `x.requires_grad = False` and `x.requires_grad_(False)` where `x`
+is the result of an operation that autograd records.
 
 ## Why it matters
-The flag belongs to leaves. What is computed from a leaf requires grad by itself, and the assignment raises "you can
-only change requires_grad flags of leaf variables". It works as long as what `x` is computed from is data, and raises as
-soon as that is trained or differentiated, too.
+The flag belongs to leaves. What is computed from a leaf requires grad by itself, and the assignment
+raises "you can only change requires_grad flags of leaf variables". It works as long as what `x` is
+computed from is data, and raises as soon as that is trained or differentiated, too.
 
 ## Example
 ```python

@@ -3,14 +3,15 @@
 A tensor that autograd saved for the backward is modified in place before that backward runs.
 
 ## What it does
-Knows for every operation what it saves (`exp`, `sigmoid`, `tanh`, `relu` and `softmax` their result; `mul`, `pow`,
-`matmul` and a trainable `Linear` their inputs; `add`, `view`, `cat` and `sum` nothing), follows views and aliases of
-the same memory, and reports the modification that comes between the saving and the backward: `x.op_()`, `x += …`,
-`x[i] = …`, `out=`, `inplace=True`. The report names the operation that saved, as no error message of PyTorch does.
+Knows for every operation what it saves (`exp`, `sigmoid`, `tanh`, `relu` and `softmax` their
+result; `mul`, `pow`, `matmul` and a trainable `Linear` their inputs; `add`, `view`, `cat` and `sum`
+nothing), follows views and aliases of the same memory, and reports the modification that comes
+between the saving and the backward: `x.op_()`, `x += …`, `x[i] = …`, `out=`, `inplace=True`. The
+report names the operation that saved, as no error message of PyTorch does.
 
 ## Why it matters
-The backward raises "one of the variables needed for gradient computation has been modified by an inplace operation",
-and points at neither line.
+The backward raises "one of the variables needed for gradient computation has been modified by an
+inplace operation", and points at neither line.
 
 ## Example
 ```python
@@ -65,16 +66,17 @@ optimizer.step()
 ```
 
 ## What it does not report
-- In-place operations on what nothing saved: `linear(x).add_(r)`, `(x * 2).add_(1)`, `layer_norm(x) += r`, the output
-  of a convolution under `nn.ReLU(inplace=True)`. They are right; `inplace-on-loss-path` (GL205) notes them.
+- In-place operations on what nothing saved: `linear(x).add_(r)`, `(x * 2).add_(1)`,
+  `layer_norm(x) += r`, the output of a convolution under `nn.ReLU(inplace=True)`. They are right;
+  `inplace-on-loss-path` (GL205) notes them.
 - A modified `clone()` of what was saved.
 - A saved tensor whose branch is never back-propagated.
 
 ## Limits
-In a part with no trainer in view, what an argument switches on that is off by default (`forward(x, inplace=False)`) is
-a note: the switch can be there for inference alone.
-Inside activation checkpointing without re-entrance and under `save_on_cpu`, PyTorch does not check: the gradient is
-wrong without an error, and the message says so.
+In a part with no trainer in view, what an argument switches on that is off by default
+(`forward(x, inplace=False)`) is a note: the switch can be there for inference alone. Inside
+activation checkpointing without re-entrance and under `save_on_cpu`, PyTorch does not check: the
+gradient is wrong without an error, and the message says so.
 """
 
 from __future__ import annotations
@@ -103,7 +105,9 @@ def check(paths: Paths) -> Iterator[Report]:
                 _message(found),
                 _help(found),
                 found.related,
-                severity=Severity.NOTE if found.is_switched_on else severity_in(found.sink, found.user),
+                severity=Severity.NOTE
+                if found.is_switched_on
+                else severity_in(found.sink, found.user),
                 hints=_written(found),
             )
 
@@ -118,13 +122,21 @@ def _message(found: Overwritten) -> str:
 def _help(found: Overwritten) -> str:
     if bare(found.write.op) in ("setitem", "index_put"):
         return "Write into a `clone()`, or build the tensor with `torch.where` or `torch.cat`."
-    return "Use the operation out of place (`x = x + y`, `x = x.masked_fill(…)`), or modify a `clone()`."
+    return (
+        "Use the operation out of place (`x = x + y`, `x = x.masked_fill(…)`), or modify a "
+        "`clone()`."
+    )
 
 
 def _written(found: Overwritten) -> dict[str, str]:
-    """Whether it goes to a part of a tensor, `x[i] = …`, and not to an item of a list; whether an alias is read."""
+    """Whether it goes to a part of a tensor, `x[i] = …`, and not to an item of a list; whether an
+    alias is read.
+    """
     is_part = bare(found.write.op) in ("setitem", "index_put")
-    seen = any(value.op == "view" and value.inputs[-1].at == found.write.at for value in found.sink.ancestors)
+    seen = any(
+        value.op == "view" and value.inputs[-1].at == found.write.at
+        for value in found.sink.ancestors
+    )
     return {"of": "part" if is_part else "whole", **({"alias": "read"} if seen else {})}
 
 

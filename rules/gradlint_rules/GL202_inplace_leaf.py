@@ -3,13 +3,15 @@
 A leaf that requires grad, such as a parameter, is modified in place while grad mode is on.
 
 ## What it does
-Reports `p.op_()`, `p += …`, `p[i] = …` and `out=p` on a parameter or on another leaf that requires grad, and on a
-view of one, where autograd would record the modification. A call that changes nothing gives the leaf itself or a view
-of it: `weight.float()`, `weight.to("cpu")`, `weight.reshape(-1)`.
+Reports `p.op_()`, `p += …`, `p[i] = …` and `out=p` on a parameter or on another leaf that requires
+grad, and on a view of one, where autograd would record the modification. A call that changes
+nothing gives the leaf itself or a view of it: `weight.float()`, `weight.to("cpu")`,
+`weight.reshape(-1)`.
 
 ## Why it matters
-PyTorch refuses at once: "a leaf Variable that requires grad is being used in an in-place operation". A leaf is where
-gradients arrive; after a recorded modification it would no longer be a leaf.
+PyTorch refuses at once: "a leaf Variable that requires grad is being used in an in-place
+operation". A leaf is where gradients arrive; after a recorded modification it would no longer be a
+leaf.
 
 ## Example
 ```python
@@ -37,16 +39,18 @@ with torch.no_grad():
 ```
 
 ## What it does not report
-- Modifications under `no_grad`, through `.data` or `.detach()`, and by `torch.nn.init`, which switches grad mode off
-  itself.
-- `weight = weight - 0.1 * weight.grad`, which makes a new tensor. (It is no leaf: its `.grad` stays empty.)
+- Modifications under `no_grad`, through `.data` or `.detach()`, and by `torch.nn.init`, which
+  switches grad mode off itself.
+- `weight = weight - 0.1 * weight.grad`, which makes a new tensor. (It is no leaf: its `.grad` stays
+  empty.)
 - What an optimizer writes.
-- Modifications behind a `torch.no_grad()` that stands alone on its line, which GL303 reports: to enter it mends both.
+- Modifications behind a `torch.no_grad()` that stands alone on its line, which GL303 reports: to
+  enter it mends both.
 
 ## Limits
-A tensor of unknown origin is taken not to be a leaf. `.float()`, `.to(device)`, `contiguous()`, `reshape()` and
-the like are taken to give the leaf, or a view of it, where its dtype, its device and the order of its elements in
-memory are known, and otherwise to copy.
+A tensor of unknown origin is taken not to be a leaf. `.float()`, `.to(device)`, `contiguous()`,
+`reshape()` and the like are taken to give the leaf, or a view of it, where its dtype, its device
+and the order of its elements in memory are known, and otherwise to copy.
 """
 
 from __future__ import annotations
@@ -81,7 +85,9 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _refused(tape: Tape) -> Iterator[InPlace]:
-    """The writes that change a leaf, but for those that were to stand under a `no_grad` which is not entered."""
+    """The writes that change a leaf, but for those that were to stand under a `no_grad` which is
+    not entered.
+    """
     bare = [fact for fact in tape.facts("context-not-entered") if fact.detail in _WITHOUT_GRADIENT]
     for event in tape.of(InPlace):
         before = (fact for fact in bare if fact.order < event.order)
@@ -95,10 +101,19 @@ def _message(event: InPlace) -> str:
 
 
 def _written(event: InPlace) -> dict[str, str]:
-    """Whether what is written carries a gradient of something else, which grad mode off would lose."""
+    """Whether what is written carries a gradient of something else, which grad mode off would
+    lose.
+    """
     written = [value for value in event.after.inputs if value is not event.before]
-    others = [leaf for value in written for leaf in leaves(value) if leaf.parameter is not event.before.parameter]
-    is_lost = bool(others) and event.before.kind is not Kind.PARAMETER  # to a parameter nothing else can be bound
+    others = [
+        leaf
+        for value in written
+        for leaf in leaves(value)
+        if leaf.parameter is not event.before.parameter
+    ]
+    is_lost = (
+        bool(others) and event.before.kind is not Kind.PARAMETER
+    )  # to a parameter nothing else can be bound
     return {"gradient": "yes" if is_lost else "", "of": "part"}
 
 

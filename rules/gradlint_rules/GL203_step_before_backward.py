@@ -3,12 +3,12 @@
 Parameters are updated between a forward and the backward of a graph that saved them.
 
 ## What it does
-Reports `optimizer.step()`, or another update of parameters in place (under `no_grad`, too), where a graph that was
-built before it saved those parameters and is back-propagated after it.
+Reports `optimizer.step()`, or another update of parameters in place (under `no_grad`, too), where a
+graph that was built before it saved those parameters and is back-propagated after it.
 
 ## Why it matters
-The gradient would have to be computed with weights that are gone, and the backward raises "modified by an inplace
-operation". Before PyTorch checked this, such code trained on a wrong gradient.
+The gradient would have to be computed with weights that are gone, and the backward raises "modified
+by an inplace operation". Before PyTorch checked this, such code trained on a wrong gradient.
 
 ## Example
 ```python
@@ -55,13 +55,16 @@ train_generator.step()
 Or back-propagate all losses before any step.
 
 ## What it does not report
-- Graphs that are built again after the step, and models that share no saved parameter: they may step in any order.
-- Parameters that the graph did not save: a bias, an embedding, the weight of a Linear whose input needs no gradient.
+- Graphs that are built again after the step, and models that share no saved parameter: they may
+  step in any order.
+- Parameters that the graph did not save: a bias, an embedding, the weight of a Linear whose input
+  needs no gradient.
 
 ## Limits
-Which parameters an unknown module saves is unknown: a `warning` where a gradient goes on through it, and every model
-that the backward before the step has taught is in the later graph, so that the step changes one of them in any case.
-Updates through `.data` go unnoticed by PyTorch: they are `data-mutation` (GL204).
+Which parameters an unknown module saves is unknown: a `warning` where a gradient goes on through
+it, and every model that the backward before the step has taught is in the later graph, so that the
+step changes one of them in any case. Updates through `.data` go unnoticed by PyTorch: they are
+`data-mutation` (GL204).
 """
 
 from __future__ import annotations
@@ -99,9 +102,13 @@ def _out_of_view(paths: Paths) -> Iterator[Report]:
         at = found.step.at
         if at not in told:
             told.add(at)
-            graph = f"the graph of {loss_of(found.sink)} has run through before ({quoted(found.made)})"
+            graph = (
+                f"the graph of {loss_of(found.sink)} has run through before ({quoted(found.made)})"
+            )
             message = f"the step changes parameters that {graph}: {backward(found.sink)} raises"
-            related = places(at, Related(found.made.at, "computed before the step"), to_sink(found.sink))
+            related = places(
+                at, Related(found.made.at, "computed before the step"), to_sink(found.sink)
+            )
             lines = {"steps": str(at.line), "sinks": str(found.sink.at.line)}
             yield Report(at, message, _HELP, related, severity=Severity.WARNING, hints=lines)
 
@@ -113,11 +120,16 @@ def _message(found: Overwritten) -> str:
 
 
 def _ordered(found: Overwritten) -> dict[str, str]:
-    """The lines of the step and of the backward in this file, the calls that led there too, innermost first."""
+    """The lines of the step and of the backward in this file, the calls that led there too,
+    innermost first.
+    """
     steps = (found.write.at, *reversed(found.write.stack))
     sinks = (found.sink.at, *reversed(found.sink.stack))
     lines = {"steps": steps, "sinks": sinks}
-    return {name: " ".join(str(at.line) for at in places if at.path == found.at.path) for name, places in lines.items()}
+    return {
+        name: " ".join(str(at.line) for at in places if at.path == found.at.path)
+        for name, places in lines.items()
+    }
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
@@ -161,7 +173,9 @@ def _only_for(sink: ast.stmt, step: ast.stmt, block: list[ast.stmt]) -> list[ast
     for statement in reversed(block[: block.index(step)]):
         bound = names_of(statement, ast.Store)
         between = block[block.index(statement) + 1 : block.index(step) + 1]
-        used = {name for other in between if other not in later for name in names_of(other, ast.Load)}
+        used = {
+            name for other in between if other not in later for name in names_of(other, ast.Load)
+        }
         if isinstance(statement, ast.Assign) and bound & needed and not bound & used:
             later.insert(0, statement)
             needed |= names_of(statement, ast.Load)

@@ -1,14 +1,16 @@
 """# data-mutation (GL204)
 
-A tensor that was saved for the backward is written through `.data` or a NumPy array: no error, and a wrong gradient.
+A tensor that was saved for the backward is written through `.data` or a NumPy array: no error, and
+a wrong gradient.
 
 ## What it does
-Reports writes that autograd cannot see, `x.data.op_()`, `x.data[i] = …`, `array[i] = …` where the array shares the
-memory of a tensor, between the operation that saved the tensor and the backward that needs it.
+Reports writes that autograd cannot see, `x.data.op_()`, `x.data[i] = …`, `array[i] = …` where the
+array shares the memory of a tensor, between the operation that saved the tensor and the backward
+that needs it.
 
 ## Why it matters
-Autograd protects what it saved by a version counter. `.data` and NumPy do not touch it: the backward computes with
-the new values and gives a gradient that belongs to no function anyone wrote.
+Autograd protects what it saved by a version counter. `.data` and NumPy do not touch it: the
+backward computes with the new values and gives a gradient that belongs to no function anyone wrote.
 
 ## Example
 ```python
@@ -42,9 +44,11 @@ assert torch.allclose(x.grad, right)
 ```
 
 ## What it does not report
-- Initialisation, weight clipping and moving averages that run while no graph waits for its backward.
+- Initialisation, weight clipping and moving averages that run while no graph waits for its
+  backward.
 - `p.data = new`: it binds the parameter to other memory, and what was saved stays as it was.
-- Writes under `no_grad` or through `.detach()`. They count, so that the backward raises: GL201 and GL203.
+- Writes under `no_grad` or through `.detach()`. They count, so that the backward raises: GL201 and
+  GL203.
 
 ## Limits
 A NumPy array is followed from `.numpy()` and `torch.from_numpy`, not through unknown functions.
@@ -62,7 +66,10 @@ from gradlint_rules.words import backward
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
-_HELP = "Write after the backward; under `torch.no_grad()` and without `.data`, PyTorch notices such a mistake."
+_HELP = (
+    "Write after the backward; under `torch.no_grad()` and without `.data`, PyTorch notices such "
+    "a mistake."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:

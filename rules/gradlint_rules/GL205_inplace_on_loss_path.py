@@ -3,13 +3,14 @@
 An in-place operation on the way to a loss that autograd handles correctly.
 
 ## What it does
-Notes each modification in place of a tensor that a loss is computed from, where nothing saved what is overwritten.
+Notes each modification in place of a tensor that a loss is computed from, where nothing saved what
+is overwritten.
 
 ## Why it matters
-Nothing is wrong: the gradient is right, and memory is saved. But it is right only as long as no operation before it
-saves its result: put a ReLU in place of the Linear, and the same line raises (`inplace-saved-tensor`, GL201). A
-`note`, for those who look for such lines: texts and editors show it only where it is selected, `--select GL205` or
-`select = ["ALL"]`; JSON and SARIF always have it.
+Nothing is wrong: the gradient is right, and memory is saved. But it is right only as long as no
+operation before it saves its result: put a ReLU in place of the Linear, and the same line raises
+(`inplace-saved-tensor`, GL201). A `note`, for those who look for such lines: texts and editors show
+it only where it is selected, `--select GL205` or `select = ["ALL"]`; JSON and SARIF always have it.
 
 ## Example
 ```python
@@ -48,9 +49,10 @@ optimizer.step()
 - Buffers, gradients, indices, targets and whatever else carries no gradient, or may carry none.
 - Modules with `inplace=True`, which say what they do where they are made.
 - What is wrong: GL201 to GL204.
-- A write into what can be a copy or the very tensor, as a device, a dtype or the order in memory decides that is not
-  known: `x.to(device)`, `x.contiguous()` of data.
-- What torch refuses at once: a write to one of several views (`chunk`, `split`, `unbind`), or to what `expand` gave.
+- A write into what can be a copy or the very tensor, as a device, a dtype or the order in memory
+  decides that is not known: `x.to(device)`, `x.contiguous()` of data.
+- What torch refuses at once: a write to one of several views (`chunk`, `split`, `unbind`), or to
+  what `expand` gave.
 
 ## Limits
 A modification is noted where some path to a backward includes it.
@@ -70,8 +72,22 @@ from gradlint_rules.words import bare, quoted
 
 SEVERITY = Severity.NOTE
 QUIET = True
-_REFUSED = {"chunk", "split", "split_with_sizes", "tensor_split", "hsplit", "vsplit", "dsplit", "unbind"}
-_REFUSED |= {"expand", "expand_as", "broadcast_to", "broadcast_tensors"}  # one of several views, or elements that share
+_REFUSED = {
+    "chunk",
+    "split",
+    "split_with_sizes",
+    "tensor_split",
+    "hsplit",
+    "vsplit",
+    "dsplit",
+    "unbind",
+}
+_REFUSED |= {
+    "expand",
+    "expand_as",
+    "broadcast_to",
+    "broadcast_tensors",
+}  # one of several views, or elements that share
 _HELP = "Nothing needs to change; out of place it would stay right whatever comes before it."
 
 
@@ -80,7 +96,9 @@ def check(paths: Paths) -> Iterator[Report]:
     if not any(paths.some(Tape.backwards)):
         return
     told = {write.at for write in paths.some(spoilt)}
-    told |= {event.write.at for event in paths.some(lambda tape: tape.of(InPlace)) if _is_refused(event)}
+    told |= {
+        event.write.at for event in paths.some(lambda tape: tape.of(InPlace)) if _is_refused(event)
+    }
     for event in paths.some(_on_loss_path):
         if event.write.at not in told:
             told.add(event.write.at)
@@ -104,7 +122,9 @@ def _is_plain(event: InPlace) -> bool:
 
 
 def _may_share(value: Value) -> bool:
-    """Whether it shows the memory of what can be a copy or not: the write can reach a leaf, or what was saved."""
+    """Whether it shows the memory of what can be a copy or not: the write can reach a leaf, or what
+    was saved.
+    """
     while MAY_SHARE not in value.flags:
         if not value.inputs or value.inputs[0].storage is not value.storage:
             return False

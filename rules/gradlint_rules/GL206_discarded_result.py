@@ -3,12 +3,13 @@
 The result of a method that changes nothing in place is thrown away.
 
 ## What it does
-Reports expression statements such as `x.detach()`, `x.cpu()`, `x.to(device)`, `x.float()`, `x.clamp(0, 1)` and
-`x.requires_grad` on a tensor: they compute a new tensor (or read a flag), and leave `x` as it is.
+Reports expression statements such as `x.detach()`, `x.cpu()`, `x.to(device)`, `x.float()`,
+`x.clamp(0, 1)` and `x.requires_grad` on a tensor: they compute a new tensor (or read a flag), and
+leave `x` as it is.
 
 ## Why it matters
-The line looks as if it did something. The tensor that was to be clamped is not, the one to be detached still drags
-its graph along, and the one to be moved is on the wrong device.
+The line looks as if it did something. The tensor that was to be clamped is not, the one to be
+detached still drags its graph along, and the one to be moved is on the wrong device.
 
 ## Example
 ```python
@@ -43,11 +44,12 @@ assert log_variance.max() <= 0.1
 ```
 
 ## What it does not report
-- Methods with an effect: `x.clamp_(…)`, `x.backward()`, `x.requires_grad_()`, `x.register_hook(…)`, `x.item()` and
-  whatever else waits for the device.
+- Methods with an effect: `x.clamp_(…)`, `x.backward()`, `x.requires_grad_()`, `x.register_hook(…)`,
+  `x.item()` and whatever else waits for the device.
 - `module.to(device)`, `module.cuda()`, `module.float()`, which act in place.
 - The last expression of a cell, of a notebook or of a script (`# %%`), which is shown.
-- Methods of what the statement itself makes: `model(x).mean()`, which warms something up, or measures it.
+- Methods of what the statement itself makes: `model(x).mean()`, which warms something up, or
+  measures it.
 - A loop that does nothing else, and the same in each round: `for _ in range(3): x.sin()`.
 
 ## Limits
@@ -71,7 +73,9 @@ FACT = "discarded-result"
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Every fact `discarded-result`: `value` is the result, `detail` the operation, `at` the statement."""
+    """Every fact `discarded-result`: `value` is the result, `detail` the operation, `at` the
+    statement.
+    """
     told: set[Span] = set()
     for event in paths.some(lambda tape: tape.facts(FACT)):
         if event.at not in told and not _is_run(event):
@@ -80,11 +84,20 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _is_run(event: Fact) -> bool:
-    """Whether the method is called on what this very statement makes, `model(x).mean()`: nobody wants the result."""
+    """Whether the method is called on what this very statement makes, `model(x).mean()`: nobody
+    wants the result.
+    """
     made = event.value.inputs[0] if event.value and event.value.inputs else None
-    while made is not None and made.op.startswith("torch.Tensor.") and made.inputs and event.at.encloses(made.at):
+    while (
+        made is not None
+        and made.op.startswith("torch.Tensor.")
+        and made.inputs
+        and event.at.encloses(made.at)
+    ):
         made = made.inputs[0]
-    if made is None or made.op == "torch.Tensor.grad":  # where it is first read is not where it was made
+    if (
+        made is None or made.op == "torch.Tensor.grad"
+    ):  # where it is first read is not where it was made
         return False
     return any(event.at.encloses(at) for at in (made.at, *made.stack))
 
@@ -92,13 +105,20 @@ def _is_run(event: Fact) -> bool:
 def _called_on(event: Fact) -> dict[str, str]:
     """Whether the method was called on a leaf, to which no result can be bound."""
     receivers = event.value.inputs[:1] if event.value else ()
-    return {"leaf": "yes" if any(receiver.is_leaf and receiver.requires_grad for receiver in receivers) else ""}
+    return {
+        "leaf": "yes"
+        if any(receiver.is_leaf and receiver.requires_grad for receiver in receivers)
+        else ""
+    }
 
 
 def _message(event: Fact) -> str:
     receiver = f"`{_receiver(event)}`"
     if event.detail.endswith("requires_grad"):
-        return f"reading `.requires_grad` changes nothing: {receiver} requires grad as little or as much as before"
+        return (
+            f"reading `.requires_grad` changes nothing: {receiver} requires grad as little or as "
+            "much as before"
+        )
     return f"the result of {operation(event.detail)} is thrown away, and {receiver} stays as it is"
 
 

@@ -3,13 +3,13 @@
 A write in place into a tensor that is computed anew each time that it is asked for.
 
 ## What it does
-Reports a write in place, `nn.init` included, into the `weight` of a layer that `torch.nn.utils.parametrizations`
-computes, into what a property computes, and into rows that a mask or a list has picked: `x[mask][0] = 1`, and
-`x[mask].zero_()` as a statement.
+Reports a write in place, `nn.init` included, into the `weight` of a layer that
+`torch.nn.utils.parametrizations` computes, into what a property computes, and into rows that a mask
+or a list has picked: `x[mask][0] = 1`, and `x[mask].zero_()` as a statement.
 
 ## Why it matters
-The write goes into a copy that nobody keeps, and nothing is raised: the weights are not clipped, the initialisation is
-not that of the paper, the rows stay what they were.
+The write goes into a copy that nobody keeps, and nothing is raised: the weights are not clipped,
+the initialisation is not that of the paper, the rows stay what they were.
 
 ## Example
 ```python
@@ -50,12 +50,13 @@ assert critic.weight.abs().max() < 0.011
 ```
 
 ## What it does not report
-- A copy that gets a name: `w = layer.weight`, and then `w.clamp_(0, 1)`; one that a loss is computed from.
+- A copy that gets a name: `w = layer.weight`, and then `w.clamp_(0, 1)`; one that a loss is
+  computed from.
 - `x[mask] = 0` and `x[mask] += 1`, which write into `x`; rows that a slice picks, which are a view.
 
 ## Limits
-The older `torch.nn.utils.weight_norm` and `spectral_norm`, which compute the weight before each forward, are not
-looked at.
+The older `torch.nn.utils.weight_norm` and `spectral_norm`, which compute the weight before each
+forward, are not looked at.
 """
 
 from __future__ import annotations
@@ -79,14 +80,23 @@ def check(paths: Paths) -> Iterator[Report]:
     for event in paths.some(_lost):
         if event.at not in reported:
             reported.add(event.at)
-            message = f"`{event.text}` writes into a copy that is computed for this access alone: the write is lost"
+            message = (
+                f"`{event.text}` writes into a copy that is computed for this access alone: the "
+                "write is lost"
+            )
             yield Report(event.at, message, _HELP, places(event.at, *calls(event.stack, ())))
 
 
 def _lost(tape: Tape) -> Iterator[Event]:
     yield from tape.facts("lost-write")
-    written = [event for event in tape.of(InPlace) if _is_attribute(_shown(event.before)) and not event.after.name]
-    used = {id(value) for sink in tape.backwards() for value in sink.ancestors} if written else set()
+    written = [
+        event
+        for event in tape.of(InPlace)
+        if _is_attribute(_shown(event.before)) and not event.after.name
+    ]
+    used = (
+        {id(value) for sink in tape.backwards() for value in sink.ancestors} if written else set()
+    )
     yield from (event for event in written if id(event.after) not in used)
 
 
@@ -98,6 +108,10 @@ def _is_attribute(value: Value) -> bool:
 
 def _shown(value: Value) -> Value:
     """The tensor whose memory a value shows: `layer.weight` of `layer.weight.data`."""
-    while COMPUTED_ANEW not in value.flags and value.inputs and value.inputs[0].storage is value.storage:
+    while (
+        COMPUTED_ANEW not in value.flags
+        and value.inputs
+        and value.inputs[0].storage is value.storage
+    ):
         value = value.inputs[0]
     return value

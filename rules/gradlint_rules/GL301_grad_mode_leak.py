@@ -3,13 +3,14 @@
 Grad mode is switched off by a call, and is still off when the training step comes.
 
 ## What it does
-Reports `torch.set_grad_enabled(False)` as a statement (or `no_grad().__enter__()` by hand) that nothing restores before
-a backward whose loss it leaves without a graph, also where only an early return skips the restoring.
+Reports `torch.set_grad_enabled(False)` as a statement (or `no_grad().__enter__()` by hand) that
+nothing restores before a backward whose loss it leaves without a graph, also where only an early
+return skips the restoring.
 
 ## Why it matters
-The call changes the mode of the thread until the next call. What was meant for an evaluation, or for a cell of a
-notebook, then covers the training: the backward raises, or a loss that another term keeps alive trains next to
-nothing.
+The call changes the mode of the thread until the next call. What was meant for an evaluation, or
+for a cell of a notebook, then covers the training: the backward raises, or a loss that another term
+keeps alive trains next to nothing.
 
 ## Example
 ```python
@@ -63,8 +64,8 @@ for x, y in zip(torch.randn(3, 8, 4), torch.randn(3, 8, 1)):
 ## What it does not report
 - `torch.set_grad_enabled(…)` as a context manager or decorator.
 - Scripts that switch grad mode off and never train.
-- A mode that is on again when the loss is back-propagated, although the loss was computed without: see `no-grad-loss`
-  (GL103).
+- A mode that is on again when the loss is back-propagated, although the loss was computed without:
+  see `no-grad-loss` (GL103).
 
 ## Limits
 Grad mode belongs to a thread: what another thread switches off is not seen.
@@ -87,7 +88,10 @@ from gradlint_rules.words import backward, when
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_HELP = "Use `with torch.no_grad():`, which ends by itself, or switch grad mode on again on every way out."
+_HELP = (
+    "Use `with torch.no_grad():`, which ends by itself, or switch grad mode on again on every "
+    "way out."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -102,13 +106,21 @@ def check(paths: Paths) -> Iterator[Report]:
 def _needed(found: Starved) -> dict[str, str]:
     """The lines of this file that compute or back-propagate the loss while grad mode is off."""
     sink = found.arrival.sink
-    cut = [value for value in sink.ancestors if value.cut is Cut.GRAD_MODE and value.cut_at == found.at]
+    cut = [
+        value for value in sink.ancestors if value.cut is Cut.GRAD_MODE and value.cut_at == found.at
+    ]
     places = [sink.at, *sink.stack, *(place for value in cut for place in (value.at, *value.stack))]
-    return {"lines": " ".join(str(line) for line in sorted({p.line for p in places if p.path == found.at.path}))}
+    return {
+        "lines": " ".join(
+            str(line) for line in sorted({p.line for p in places if p.path == found.at.path})
+        )
+    }
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Makes a function that leaks one that runs under `no_grad`, or switches grad mode on before the training."""
+    """Makes a function that leaks one that runs under `no_grad`, or switches grad mode on before
+    the training.
+    """
     call = source.statement(finding.at)
     lines = [int(line) for line in finding.hints["lines"].split()]
     for later in (other for outer in nested(call, source) for other in _behind(outer, source)):
@@ -120,8 +132,12 @@ def fix(finding: Finding, source: FixSource) -> Fix:
         return unsafe("Do not switch it off for all that follows", source.remove(call))
     no_grad, imports = source.reference("torch.no_grad")
     switches = [source.statement(each) for each in calls_of(scope, "set_grad_enabled")]
-    removed = [edit for each in switches if isinstance(each, ast.Expr) for edit in source.remove(each)]
-    return unsafe("Run it under `no_grad`", (*source.decorate(scope, f"@{no_grad}()"), *removed, *imports))
+    removed = [
+        edit for each in switches if isinstance(each, ast.Expr) for edit in source.remove(each)
+    ]
+    return unsafe(
+        "Run it under `no_grad`", (*source.decorate(scope, f"@{no_grad}()"), *removed, *imports)
+    )
 
 
 def _behind(statement: ast.stmt, source: FixSource) -> list[ast.stmt]:

@@ -3,14 +3,14 @@
 A tensor made under `torch.inference_mode()` is used outside of it where autograd cannot take it.
 
 ## What it does
-Reports the `inference_mode` whose tensors are, outside of it, saved for a backward, modified in place, or asked to
-require grad. Whether an operation saves its input is known per operation: `student * teacher` saves the teacher's
-output, `student - teacher` does not.
+Reports the `inference_mode` whose tensors are, outside of it, saved for a backward, modified in
+place, or asked to require grad. Whether an operation saves its input is known per operation:
+`student * teacher` saves the teacher's output, `student - teacher` does not.
 
 ## Why it matters
-An inference tensor has no version counter and can never enter a graph: "Inference tensors cannot be saved for
-backward", "Inplace update to inference tensor outside InferenceMode is not allowed". A `no_grad` tensor has none of
-these limits, and costs next to nothing more.
+An inference tensor has no version counter and can never enter a graph: "Inference tensors cannot be
+saved for backward", "Inplace update to inference tensor outside InferenceMode is not allowed". A
+`no_grad` tensor has none of these limits, and costs next to nothing more.
 
 ## Example
 ```python
@@ -24,7 +24,8 @@ x = torch.randn(8, 4)
 with torch.inference_mode():  # expect: GL302
     wanted = F.softmax(teacher(x), dim=-1)
 log_probability = F.log_softmax(student(x), dim=-1)
-loss = -(wanted * log_probability).sum(dim=-1).mean()  # RuntimeError: Inference tensors cannot be saved
+# RuntimeError: Inference tensors cannot be saved for backward
+loss = -(wanted * log_probability).sum(dim=-1).mean()
 optimizer.zero_grad()
 loss.backward()
 optimizer.step()
@@ -49,7 +50,8 @@ optimizer.step()
 ```
 
 ## What it does not report
-- Inference tensors that are only read: added, subtracted, concatenated, stacked, indexed by a list, collated, logged.
+- Inference tensors that are only read: added, subtracted, concatenated, stacked, indexed by a list,
+  collated, logged.
 - A `clone()` made outside of `inference_mode`, which is an ordinary tensor.
 
 ## Limits
@@ -73,7 +75,9 @@ from gradlint_rules.words import calls, operation, places, quoted
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 FACT = "inference-tensor-used"
-_HELP = "Use `torch.no_grad()` where it was made, or `clone()` it outside of `inference_mode` first."
+_HELP = (
+    "Use `torch.no_grad()` where it was made, or `clone()` it outside of `inference_mode` first."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +98,21 @@ def check(paths: Paths) -> Iterator[Report]:
         if at not in told:
             told.add(at)
             said = f"{quoted(use.value)} is an inference tensor, and {use.what}"
-            related = places(at, *calls(use.value.stack, use.stack), Related(use.at, f"{use.what} here"))
+            related = places(
+                at, *calls(use.value.stack, use.stack), Related(use.at, f"{use.what} here")
+            )
             yield Report(at, f"{said} outside of `inference_mode`: it raises", _HELP, related)
 
 
 def _uses(tape: Tape) -> Iterator[_Use]:
     for event in tape.among(InPlace, FACT):
         if isinstance(event, InPlace) and event.raises == "inference":
-            yield _Use(event.before, event.write.at, event.write.stack, f"{operation(event.write.op)} modifies it")
+            yield _Use(
+                event.before,
+                event.write.at,
+                event.write.stack,
+                f"{operation(event.write.op)} modifies it",
+            )
         elif isinstance(event, Fact) and event.value is not None:
             yield _Use(event.value, event.at, event.stack, _deed(event.detail))
     for sink in tape.backwards():
@@ -112,7 +123,9 @@ def _uses(tape: Tape) -> Iterator[_Use]:
 
 
 def _deed(op: str) -> str:
-    """What is done to the tensor: `detail` of the fact is the operation that saves it, or `requires_grad_`."""
+    """What is done to the tensor: `detail` of the fact is the operation that saves it, or
+    `requires_grad_`.
+    """
     if op.rpartition(".")[2].startswith("requires_grad"):
         return "it is asked to require grad"
     return f"{operation(op)} saves it for the backward"
@@ -123,4 +136,6 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     node = source.expression(finding.at)
     no_grad, imports = source.reference("torch.no_grad")
     is_call = isinstance(node, ast.Call)
-    return unsafe("Use `no_grad`", (source.replace(node, f"{no_grad}()" if is_call else no_grad), *imports))
+    return unsafe(
+        "Use `no_grad`", (source.replace(node, f"{no_grad}()" if is_call else no_grad), *imports)
+    )

@@ -3,13 +3,14 @@
 A context manager of torch is made or named, and never entered.
 
 ## What it does
-Reports `torch.no_grad()` or `torch.autocast(…)` as a statement of its own, `with torch.no_grad:` without the call,
-`with no_grad() and autocast("cpu"):`, which enters the second only, and a context manager of the program that yields
-one without entering it. It needs no training in view: the statement is looked at wherever it stands.
+Reports `torch.no_grad()` or `torch.autocast(…)` as a statement of its own, `with torch.no_grad:`
+without the call, `with no_grad() and autocast("cpu"):`, which enters the second only, and a context
+manager of the program that yields one without entering it. It needs no training in view: the
+statement is looked at wherever it stands.
 
 ## Why it matters
-The code runs as if the line were not there: in full precision, or recording a graph. `with torch.no_grad:` raises, as
-the class is no context manager.
+The code runs as if the line were not there: in full precision, or recording a graph.
+`with torch.no_grad:` raises, as the class is no context manager.
 
 ## Example
 ```python
@@ -95,7 +96,10 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _report(fact: Fact) -> Report:
     if fact.detail == _NOT_CALLED:
-        message, advice = f"`{fact.text}` is not called, and the class is no context", f"Write `with {fact.text}():`."
+        message, advice = (
+            f"`{fact.text}` is not called, and the class is no context",
+            f"Write `with {fact.text}():`.",
+        )
     else:
         message = f"this `{fact.detail}` is made and never entered: it has no effect"
         advice = "Enter it by `with`; two of them by `with a, b:`."
@@ -103,7 +107,9 @@ def _report(fact: Fact) -> Report:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Calls the class, enters both of two contexts, or puts what follows under a context that stands alone."""
+    """Calls the class, enters both of two contexts, or puts what follows under a context that
+    stands alone.
+    """
     node = source.expression(finding.at)
     if not isinstance(node, ast.Call):
         return safe("Call it", (source.replace(node, f"{source.text(node)}()"),))
@@ -124,13 +130,19 @@ def fix(finding: Finding, source: FixSource) -> Fix:
 
 
 def _covered(context: ast.Call, block: Sequence[ast.stmt], statement: ast.stmt) -> list[ast.stmt]:
-    """What is meant to run in a context that stands alone: all that follows, up to the training step.
+    """What is meant to run in a context that stands alone: all that follows, up to the training
+    step.
 
-    Without gradient it is the next statement alone, where a backward follows: the targets, and not the loss.
+    Without gradient it is the next statement alone, where a backward follows: the targets, and not
+    the loss.
     """
     following = block[block.index(statement) + 1 :]
     is_off = called_name(context) in _WITHOUT_GRADIENT
-    loss = next((call.func for other in following for call in calls_of(other, "backward")), None) if is_off else None
+    loss = (
+        next((call.func for other in following for call in calls_of(other, "backward")), None)
+        if is_off
+        else None
+    )
     covered: list[ast.stmt] = []
     for other in following:
         if any(True for _ in calls_of(other, "backward", "zero_grad", "step")):
@@ -140,10 +152,16 @@ def _covered(context: ast.Call, block: Sequence[ast.stmt], statement: ast.stmt) 
         covered.append(other)
     if not covered:
         raise NoFixError("nothing is left to cover")
-    if isinstance(loss, ast.Attribute) and _named(loss.value, ast.Load) & _named(covered[0], ast.Store):
+    if isinstance(loss, ast.Attribute) and _named(loss.value, ast.Load) & _named(
+        covered[0], ast.Store
+    ):
         raise NoFixError("the loss is computed right below")
     return covered
 
 
 def _named(node: ast.AST, use: type[ast.expr_context]) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, use)}
+    return {
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, use)
+    }

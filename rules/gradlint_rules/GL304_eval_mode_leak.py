@@ -3,12 +3,12 @@
 A model is put into eval mode for an evaluation, and the next training step runs in eval mode.
 
 ## What it does
-Reports `model.eval()` inside the training loop, or in what the loop calls, that no `model.train()` follows before the
-next training step of this model.
+Reports `model.eval()` inside the training loop, or in what the loop calls, that no `model.train()`
+follows before the next training step of this model.
 
 ## Why it matters
-Dropout is off and batch normalisation uses and keeps its running statistics: from the second epoch on another model is
-trained, without a word.
+Dropout is off and batch normalisation uses and keeps its running statistics: from the second epoch
+on another model is trained, without a word.
 
 ## Example
 ```python
@@ -51,12 +51,14 @@ for epoch in range(3):
 ```
 
 ## What it does not report
-- Models that are trained in eval mode on purpose, with no evaluation in between: frozen batch normalisation.
+- Models that are trained in eval mode on purpose, with no evaluation in between: frozen batch
+  normalisation.
 - A loss that is computed in eval mode, where `train()` puts the mode back before the backward.
 - Teachers and other networks that nothing trains.
-- Gradients that nobody takes a step with, of a model that is made in view: those by which its channels are ranked.
-- Models in which nothing differs between the modes: no dropout, no batch normalisation, and no question for the
-  mode (`self.training`) but beside a setting of the model that is off.
+- Gradients that nobody takes a step with, of a model that is made in view: those by which its
+  channels are ranked.
+- Models in which nothing differs between the modes: no dropout, no batch normalisation, and no
+  question for the mode (`self.training`) but beside a setting of the model that is off.
 
 ## Limits
 A mode that is set to something unknown, such as `model.train(was_training)`, is taken to be right.
@@ -113,13 +115,20 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _report(mode: TrainMode, sink: Backward) -> Report:
-    message = f"`{mode.text}` leaves the model in eval mode, and {backward(sink)} of the next step trains it so"
-    related = places(mode.at, *calls(mode.stack, sink.stack), Related(sink.at, "the next training step"))
+    message = (
+        f"`{mode.text}` leaves the model in eval mode, and {backward(sink)} of the next step "
+        "trains it so"
+    )
+    related = places(
+        mode.at, *calls(mode.stack, sink.stack), Related(sink.at, "the next training step")
+    )
     return Report(mode.at, message, _HELP, related)
 
 
 def _updates(event: Event) -> bool:
-    """Whether something updates parameters, or is there for it: what has their gradients is not the loss alone."""
+    """Whether something updates parameters, or is there for it: what has their gradients is not the
+    loss alone.
+    """
     match event:
         case OptimizerStep() | OptimizerMade():
             return True
@@ -136,18 +145,24 @@ def _is_in_view(sink: Backward) -> bool:
 
 
 def _unused(paths: Paths) -> set[int]:
-    """The ids of the backwards whose gradients are cleared before any step: those for an adversarial input, say."""
+    """The ids of the backwards whose gradients are cleared before any step: those for an
+    adversarial input, say.
+    """
     updates = [update for account in accounts(paths) for update in account.updates]
     wiped = {id(wiped.sink) for update in updates for wiped in update.wiped}
     return wiped - {id(sink) for update in updates for sink in update.fresh}
 
 
 def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Backward]]:
-    needed = {id(value) for sink in tape.backwards() for value in sink.ancestors}  # for training, frozen or not
+    needed = {
+        id(value) for sink in tape.backwards() for value in sink.ancestors
+    }  # for training, frozen or not
     modes = Modes()
     evaluated: set[int] = set()  # ids of changes of mode under which something was evaluated
     used: list[tuple[ModuleCall, TrainMode | None]] = []  # what the next backward can run through
-    meant: dict[int, bool] = {}  # by the id of a module: whether it is trained in eval mode from the first step on
+    meant: dict[
+        int, bool
+    ] = {}  # by the id of a module: whether it is trained in eval mode from the first step on
     for event in tape.among(TrainMode, ModuleCall, Backward):
         if isinstance(event, TrainMode):
             modes.change(event)
@@ -164,7 +179,11 @@ def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Ba
         elif isinstance(event, Backward) and event.sink not in ELSEWHERE:
             for call, mode in _behind(event, used) if id(event) not in unused else ():
                 is_left = mode is not None and id(mode) in evaluated and _is_in_loop_of(mode, event)
-                if not meant.setdefault(id(call.module), _is_eval(mode) and not is_left) and mode and is_left:
+                if (
+                    not meant.setdefault(id(call.module), _is_eval(mode) and not is_left)
+                    and mode
+                    and is_left
+                ):
                     yield mode, event
             used = []
 
@@ -176,7 +195,8 @@ def _is_eval(mode: TrainMode | None) -> bool:
 def _behind(
     sink: Backward, used: Sequence[tuple[ModuleCall, TrainMode | None]]
 ) -> Iterator[tuple[ModuleCall, TrainMode | None]]:
-    """The calls that a backward runs through, of modules that it trains, each with the last change of their mode.
+    """The calls that a backward runs through, of modules that it trains, each with the last change
+    of their mode.
 
     One that gives back a parameter as it is has computed nothing.
     """
@@ -186,7 +206,9 @@ def _behind(
     owners = [parameter.module for parameter in reached(sink) if parameter.module is not None]
     for call, mode in used:
         trained = mode is None or any(_is_part(owner, mode.module) for owner in owners)
-        is_run_through = call.result is not None and not call.result.is_leaf and id(call.result) in run_through
+        is_run_through = (
+            call.result is not None and not call.result.is_leaf and id(call.result) in run_through
+        )
         if is_run_through and trained:
             yield call, mode
 
@@ -200,7 +222,9 @@ def _is_part(owner: Module, module: Module | None) -> bool:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Puts `train()` at the head of the loop that holds both, behind the call that evaluates, or at the end of it."""
+    """Puts `train()` at the head of the loop that holds both, behind the call that evaluates, or at
+    the end of it.
+    """
     statement = source.statement(finding.at)
     call = whole_call(statement)
     if call is None:
@@ -208,14 +232,19 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     model = receiver(call, source)
     loops = [outer for outer in nested(statement, source) if isinstance(outer, ast.For | ast.While)]
     if loops:
-        return unsafe("Train in train mode", _at_the_head(_outermost(loops, finding), model, source))
+        return unsafe(
+            "Train in train mode", _at_the_head(_outermost(loops, finding), model, source)
+        )
     return unsafe("Train in train mode", _behind_the_call(finding, model, statement, source))
 
 
 def _outermost(loops: Sequence[ast.For | ast.While], finding: Finding) -> ast.For | ast.While:
     """The innermost loop that holds the next training step, too."""
     lines = {related.at.line for related in finding.related if related.at.path == finding.at.path}
-    return next((loop for loop in loops if any(loop.lineno <= n <= (loop.end_lineno or 0) for n in lines)), loops[-1])
+    return next(
+        (loop for loop in loops if any(loop.lineno <= n <= (loop.end_lineno or 0) for n in lines)),
+        loops[-1],
+    )
 
 
 def _at_the_head(loop: ast.For | ast.While, model: str, source: FixSource) -> tuple[Edit, ...]:
@@ -226,8 +255,12 @@ def _at_the_head(loop: ast.For | ast.While, model: str, source: FixSource) -> tu
     return source.first(loop.body, f"{model}.train()")
 
 
-def _behind_the_call(finding: Finding, model: str, statement: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
-    """`train()` behind the statement that calls the function in which the model is put into eval mode."""
+def _behind_the_call(
+    finding: Finding, model: str, statement: ast.stmt, source: FixSource
+) -> tuple[Edit, ...]:
+    """`train()` behind the statement that calls the function in which the model is put into eval
+    mode.
+    """
     function = source.scope(statement)
     if isinstance(function, ast.Module):
         raise NoFixError("the training is not in view")
@@ -236,7 +269,9 @@ def _behind_the_call(finding: Finding, model: str, statement: ast.stmt, source: 
             caller = source.statement(related.at)
             for call in (node for node in ast.walk(caller) if isinstance(node, ast.Call)):
                 if called_name(call) == function.name and not isinstance(caller, ast.Return):
-                    return source.after(caller, f"{_as_called(model, call, function, source)}.train()")
+                    return source.after(
+                        caller, f"{_as_called(model, call, function, source)}.train()"
+                    )
     return _at_the_end(model, statement, source)
 
 
@@ -246,15 +281,24 @@ def _at_the_end(model: str, statement: ast.stmt, source: FixSource) -> tuple[Edi
     following = block[block.index(statement) + 1 :]
     *inner, last = [statement, *following]
     result = last.value if isinstance(last, ast.Return) else None
-    left = [node for each in inner for node in ast.walk(each) if isinstance(node, ast.Return | ast.Yield | ast.Raise)]
-    computes = result is not None and any(isinstance(node, ast.Call | ast.Yield) for node in ast.walk(result))
+    left = [
+        node
+        for each in inner
+        for node in ast.walk(each)
+        if isinstance(node, ast.Return | ast.Yield | ast.Raise)
+    ]
+    computes = result is not None and any(
+        isinstance(node, ast.Call | ast.Yield) for node in ast.walk(result)
+    )
     if left or computes or not following or block is not source.scope(statement).body:
         raise NoFixError("it is left in more than one way, or no call of it is in view")
     train = f"{model}.train()"
     return source.before(last, train) if isinstance(last, ast.Return) else source.after(last, train)
 
 
-def _as_called(model: str, call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, source: FixSource) -> str:
+def _as_called(
+    model: str, call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, source: FixSource
+) -> str:
     """What the function calls `model`, by the name that it has where the function is called."""
     head, dot, rest = model.partition(".")
     names = [argument.arg for argument in function.args.args]
@@ -263,7 +307,9 @@ def _as_called(model: str, call: ast.Call, function: ast.FunctionDef | ast.Async
     is_method = names[0] in ("self", "cls") and isinstance(call.func, ast.Attribute)
     if is_method and head == names[0]:
         return f"{receiver(call, source)}{dot}{rest}"
-    given = dict(zip(names[is_method:], call.args, strict=False)) | {k.arg or "": k.value for k in call.keywords}
+    given = dict(zip(names[is_method:], call.args, strict=False)) | {
+        k.arg or "": k.value for k in call.keywords
+    }
     if head not in given:
         raise NoFixError("the model is not given")
     return f"{source.operand(given[head])}{dot}{rest}"

@@ -3,11 +3,12 @@
 A validation loop runs the model with grad mode on.
 
 ## What it does
-Reports, as a note, a loop that calls a model in eval mode, records a graph for it, and never back-propagates what comes
-out.
+Reports, as a note, a loop that calls a model in eval mode, records a graph for it, and never
+back-propagates what comes out.
 
 ## Why it matters
-The graph of every batch is built and thrown away: memory for all activations, and a good part of the time, for nothing.
+The graph of every batch is built and thrown away: memory for all activations, and a good part of
+the time, for nothing.
 
 ## Example
 ```python
@@ -43,8 +44,8 @@ with torch.no_grad():
 - Loops whose results are back-propagated, in the loop or after it.
 
 ## Limits
-A loop is taken to be an evaluation where the model is in eval mode. A function that is given an unknown model says
-nothing of the mode that its callers are in.
+A loop is taken to be an evaluation where the model is in eval mode. A function that is given an
+unknown model says nothing of the mode that its callers are in.
 """
 
 from __future__ import annotations
@@ -95,9 +96,11 @@ def _used_at(tape: Tape) -> set[Span]:
 
 @of_tape
 def _recorded(tape: Tape) -> list[tuple[ModuleCall, TrainMode, bool]]:
-    """The calls in loops of models in eval mode that record a graph, and whether that is needed or a backward near.
+    """The calls in loops of models in eval mode that record a graph, and whether that is needed or
+    a backward near.
 
-    Of the calls under one `eval()` the outermost ones: a loop in a model's forward is no evaluation.
+    Of the calls under one `eval()` the outermost ones: a loop in a model's forward is no
+    evaluation.
     """
     calls = list(calls_in_eval_mode(tape))
     trained = back_propagated(tape) if calls else {}
@@ -113,18 +116,30 @@ def _recorded(tape: Tape) -> list[tuple[ModuleCall, TrainMode, bool]]:
 
 
 def _eval(mode: TrainMode) -> object:
-    """What the changes by one `eval()` have in common: those of a model, and of layers in it that are out of view."""
+    """What the changes by one `eval()` have in common: those of a model, and of layers in it that
+    are out of view.
+    """
     return mode.at, mode.stack, mode.iteration
 
 
 def _is_recorded(call: ModuleCall) -> bool:
     result = call.result
-    return result is not None and result.requires_grad and not all(leaf.assumed for leaf in leaves(result))
+    return (
+        result is not None
+        and result.requires_grad
+        and not all(leaf.assumed for leaf in leaves(result))
+    )
 
 
 def _report(loop: Span, call: ModuleCall, mode: TrainMode) -> Report:
     at = replace(loop, end_line=loop.line, end_column=loop.column + len("for"))
     name = mode.module.path if mode.module else call.module.path
-    message = f"the loop records a graph in every round for `{name}`, which is in eval mode, and uses none"
-    related = [Related(call.at, "called here with grad mode on"), Related(mode.at, "put into eval mode here")]
+    message = (
+        f"the loop records a graph in every round for `{name}`, which is in eval mode, and uses "
+        "none"
+    )
+    related = [
+        Related(call.at, "called here with grad mode on"),
+        Related(mode.at, "put into eval mode here"),
+    ]
     return Report(at, message, _HELP, places(at, *related))

@@ -3,14 +3,15 @@
 Mixed precision is taken from `torch.cuda.amp` or `torch.cpu.amp`.
 
 ## What it does
-Reports each use of `autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` from `torch.cuda.amp`, and of `autocast` and
-`GradScaler` from `torch.cpu.amp`.
+Reports each use of `autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` from `torch.cuda.amp`,
+and of `autocast` and `GradScaler` from `torch.cpu.amp`.
 
 ## Why it matters
-Since torch 2.4 each of them warns that it is deprecated. The forms in `torch.amp` (`autocast` since 1.12, and as
-`torch.autocast` since 1.10; `GradScaler` since 2.3; `custom_fwd` and `custom_bwd` since 2.4) do the same, and take the
-device as an argument, so that the code runs on others than CUDA. There is no fix where the project supports an older
-torch, by its requirements (`pyproject.toml`, `setup.cfg`, `setup.py`, `requirements*.txt`) or by its oldest Python.
+Since torch 2.4 each of them warns that it is deprecated. The forms in `torch.amp` (`autocast` since
+1.12, and as `torch.autocast` since 1.10; `GradScaler` since 2.3; `custom_fwd` and `custom_bwd`
+since 2.4) do the same, and take the device as an argument, so that the code runs on others than
+CUDA. There is no fix where the project supports an older torch, by its requirements
+(`pyproject.toml`, `setup.cfg`, `setup.py`, `requirements*.txt`) or by its oldest Python.
 
 ## Example
 ```python
@@ -45,8 +46,8 @@ scaler.update()
 ```
 
 ## What it does not report
-- A fallback for older versions: in `except ImportError` or `except AttributeError`, or on the branch of a test of the
-  version.
+- A fallback for older versions: in `except ImportError` or `except AttributeError`, or on the
+  branch of a test of the version.
 - The names in annotations and in `isinstance`, which do not warn.
 
 ## Limits
@@ -88,7 +89,10 @@ def _words(amp: Amp) -> tuple[str, str]:
     device = home.split(".")[1]
     given = f'…, device_type="{device}"' if name.startswith("custom") else f'"{device}", …'
     new = f"torch.amp.{name}({given})"
-    return f"`{amp.name}` is deprecated since torch 2.4", f"Write `{new}`, or give it the device that the code runs on."
+    return (
+        f"`{amp.name}` is deprecated since torch 2.4",
+        f"Write `{new}`, or give it the device that the code runs on.",
+    )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -4,13 +4,14 @@ Gradients are clipped while they still carry the factor of the `GradScaler`.
 
 ## What it does
 Reports a clip between `scaler.scale(loss).backward()` and `scaler.step(optimizer)` with no
-`scaler.unscale_(optimizer)` for these parameters before it. So is a size of gradients that is held against a bound:
-`if norm > limit`. A norm that is only measured (`clip_grad_norm_` with an infinite bound) is a note: the number in the
-log is scaled.
+`scaler.unscale_(optimizer)` for these parameters before it. So is a size of gradients that is held
+against a bound: `if norm > limit`. A norm that is only measured (`clip_grad_norm_` with an infinite
+bound) is a note: the number in the log is scaled.
 
 ## Why it matters
-The scale begins at 65536. A clip to norm 1 leaves gradients of norm 1, which `scaler.step` then divides by 65536: the
-model all but stands still, the more so the larger the scale grows, and nothing raises.
+The scale begins at 65536. A clip to norm 1 leaves gradients of norm 1, which `scaler.step` then
+divides by 65536: the model all but stands still, the more so the larger the scale grows, and
+nothing raises.
 
 ## Example
 ```python
@@ -53,12 +54,13 @@ assert (model.weight - before).norm() > 1e-2
 - A scaler that is disabled on this path.
 - A bound that is multiplied by `scaler.get_scale()`, or gradients that are divided by it.
 - Gradients of an optimizer that was unscaled, however the clip names its parameters.
-- Questions that do not hang on the scale: whether gradients are finite, or larger than those of another moment.
+- Questions that do not hang on the scale: whether gradients are finite, or larger than those of
+  another moment.
 
 ## Limits
-A clip written by hand is seen where it calls `clamp_` on a gradient, or multiplies one by a number (or the norm of its
-weights) over a norm of gradients that are tensors still. What goes through Python numbers or `p.grad.data` is not
-followed.
+A clip written by hand is seen where it calls `clamp_` on a gradient, or multiplies one by a number
+(or the norm of its weights) over a norm of gradients that are tensors still. What goes through
+Python numbers or `p.grad.data` is not followed.
 """
 
 from __future__ import annotations
@@ -68,7 +70,17 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Clip, Decision, InPlace, May, OptimizerStep, Unscale, Value, ZeroGrad, ancestors
+from gradlint.tape import (
+    Clip,
+    Decision,
+    InPlace,
+    May,
+    OptimizerStep,
+    Unscale,
+    Value,
+    ZeroGrad,
+    ancestors,
+)
 from gradlint_rules.held import identities, share
 from gradlint_rules.scaled import Meeting, is_gated, meetings
 from gradlint_rules.scaling import unscaled_first
@@ -95,27 +107,42 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _is_clip(clip: Clip | InPlace) -> bool:
-    """Whether gradients are clipped or their norm is taken; that some code looks at `p.grad` says nothing."""
-    return isinstance(clip, InPlace) or not clip.reads_only or any(word in clip.text for word in _CLIPS)
+    """Whether gradients are clipped or their norm is taken; that some code looks at `p.grad` says
+    nothing.
+    """
+    return (
+        isinstance(clip, InPlace)
+        or not clip.reads_only
+        or any(word in clip.text for word in _CLIPS)
+    )
 
 
 def _decided(meeting: Meeting, clip: Clip | InPlace) -> Decision | None:
-    """The branch that what is read here decides, by a bound: before the gradients are unscaled, used or cleared."""
+    """The branch that what is read here decides, by a bound: before the gradients are unscaled,
+    used or cleared.
+    """
     if isinstance(clip, InPlace) or not clip.reads_only:
         return None
     following = meeting.tape.among(Unscale, OptimizerStep, ZeroGrad)
-    until = next((event.order for event in following if event.order > clip.order), len(meeting.tape.events))
+    until = next(
+        (event.order for event in following if event.order > clip.order), len(meeting.tape.events)
+    )
     moments = range(clip.order, until + 1)
     bounded = (decision for decision in meeting.tape.decisions if decision.is_bounded)
     clips = meeting.tape.of(Clip)
-    return next((decision for decision in bounded if _is_about(decision, clip, moments, clips)), None)
+    return next(
+        (decision for decision in bounded if _is_about(decision, clip, moments, clips)), None
+    )
 
 
 def _is_about(decision: Decision, clip: Clip, moments: range, clips: Sequence[Clip]) -> bool:
-    """Whether a branch asks for what was computed in these moments of the gradients that `clip` reads."""
+    """Whether a branch asks for what was computed in these moments of the gradients that `clip`
+    reads.
+    """
     asked = [value for value in decision.about if value.order in moments]
     return any(
-        value.at == clip.at or any(_was_read(source, value.order, clips) is clip for source in value.inputs)
+        value.at == clip.at
+        or any(_was_read(source, value.order, clips) is clip for source in value.inputs)
         for value in ancestors(*asked)
     )
 
@@ -125,7 +152,9 @@ def _was_read(value: Value, before: int, clips: Sequence[Clip]) -> Clip | None:
     if "gradient" not in value.flags:
         return None
     own = identities([value])
-    reads = (clip for clip in clips if clip.order < before and share(own, identities(clip.parameters)))
+    reads = (
+        clip for clip in clips if clip.order < before and share(own, identities(clip.parameters))
+    )
     return max(reads, key=lambda clip: clip.order, default=None)
 
 
@@ -134,11 +163,15 @@ def _report(meeting: Meeting, clip: Clip | InPlace, decided: Decision | None) ->
     reads_only = isinstance(clip, Clip) and clip.reads_only
     deed = "the norm is measured" if reads_only else "the gradients are clipped"
     deed = deed if decided is None else f"the gradients are held against a bound (`{decided.text}`)"
-    message = f"{deed} while the factor of {backward(sink)} is still in them: `unscale_` has not run"
+    message = (
+        f"{deed} while the factor of {backward(sink)} is still in them: `unscale_` has not run"
+    )
     asked = [] if decided is None else [Related(decided.at, "decided here")]
     source = Related(sink.at, "the scaled gradients come from here")
     related = places(clip.at, *calls(clip.stack, sink.stack), *asked, source)
-    return Report(clip.at, message, _HELP, related, Severity.NOTE if reads_only and decided is None else None)
+    return Report(
+        clip.at, message, _HELP, related, Severity.NOTE if reads_only and decided is None else None
+    )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

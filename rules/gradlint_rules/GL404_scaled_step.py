@@ -3,13 +3,13 @@
 The loss is scaled for the backward, and the optimizer steps by itself on the scaled gradients.
 
 ## What it does
-Reports `optimizer.step()` after `scaler.scale(loss).backward()`, where `scaler.step(optimizer)` is meant. It is a
-warning where `scaler.unscale_(optimizer)` ran before: the update is right then, but a step on infinite gradients is
-not skipped.
+Reports `optimizer.step()` after `scaler.scale(loss).backward()`, where `scaler.step(optimizer)` is
+meant. It is a warning where `scaler.unscale_(optimizer)` ran before: the update is right then, but
+a step on infinite gradients is not skipped.
 
 ## Why it matters
-The gradients are 65536 times too large, and so is the step of SGD. Adam hides the factor, but not from its epsilon,
-weight decay and clipping, and the first overflow writes NaN into the parameters.
+The gradients are 65536 times too large, and so is the step of SGD. Adam hides the factor, but not
+from its epsilon, weight decay and clipping, and the first overflow writes NaN into the parameters.
 
 ## Example
 ```python
@@ -47,7 +47,8 @@ assert model.weight.norm() < 10
 - A scaler that is disabled on this path, and gradients that are divided by `scaler.get_scale()`.
 
 ## Limits
-Where an optimizer comes from outside, it is taken to hold what is trained only if no other one steps.
+Where an optimizer comes from outside, it is taken to hold what is trained only if no other one
+steps.
 """
 
 from __future__ import annotations
@@ -57,7 +58,17 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Event, May, OptimizerStep, Scaler, ScalerUpdate, Tape, Unscale, ZeroGrad
+from gradlint.tape import (
+    Backward,
+    Event,
+    May,
+    OptimizerStep,
+    Scaler,
+    ScalerUpdate,
+    Tape,
+    Unscale,
+    ZeroGrad,
+)
 from gradlint_rules.scaled import Meeting, is_gated, meetings
 from gradlint_rules.scaling import stepped_by_scaler
 from gradlint_rules.uncut import safe
@@ -86,10 +97,16 @@ def check(paths: Paths) -> Iterator[Report]:
 def _report(meeting: Meeting) -> Report:
     step, sink = meeting.event, meeting.gradients.sink
     scaler = meeting.gradients.scaler.name or "scaler"
-    effect = "steps on gradients that are still scaled" if meeting.scaled else "steps even where they are infinite"
+    effect = (
+        "steps on gradients that are still scaled"
+        if meeting.scaled
+        else "steps even where they are infinite"
+    )
     message = f"{backward(sink)} scales the gradients, and `{step.text}` {effect}"
     advice = f"Step by `{scaler}.step(optimizer)`, then call `{scaler}.update()`."
-    related = places(step.at, *calls(step.stack, sink.stack), Related(sink.at, "the gradients are scaled here"))
+    related = places(
+        step.at, *calls(step.stack, sink.stack), Related(sink.at, "the gradients are scaled here")
+    )
     severity = None if meeting.scaled else Severity.WARNING
     hints = _hints(meeting, step)
     if "stepped" in hints:
@@ -98,9 +115,15 @@ def _report(meeting: Meeting) -> Report:
 
 
 def _hints(meeting: Meeting, step: Event) -> dict[str, str]:
-    """Whether the scaler steps on the same gradients as well, and is updated before it comes to the optimizer again."""
+    """Whether the scaler steps on the same gradients as well, and is updated before it comes to the
+    optimizer again.
+    """
     assert isinstance(step, OptimizerStep)
-    around = [each for each in meeting.tape.among(*_OF_SCALERS) if _concerns(each, step, meeting.gradients.scaler)]
+    around = [
+        each
+        for each in meeting.tape.among(*_OF_SCALERS)
+        if _concerns(each, step, meeting.gradients.scaler)
+    ]
     place = around.index(step)
     beside = (*around[:place][-1:], *around[place + 1 :][:1])
     hints = {}
@@ -119,7 +142,9 @@ def _concerns(event: Event, step: OptimizerStep, scaler: Scaler) -> bool:
 
 
 def _steps_as_well(other: Event, step: Event, tape: Tape) -> bool:
-    """Whether the scaler steps with nothing cleared or back-propagated between that and the step."""
+    """Whether the scaler steps with nothing cleared or back-propagated between that and the
+    step.
+    """
     if not isinstance(other, OptimizerStep) or other.scaler is None:
         return False
     first, second = sorted([other.order, step.order])

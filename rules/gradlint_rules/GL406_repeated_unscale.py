@@ -3,14 +3,15 @@
 `scaler.unscale_(optimizer)` runs twice between two updates of the scaler.
 
 ## What it does
-Reports the second `unscale_` of an optimizer since the last `scaler.update()`: once for each parameter group, or in
-gradient accumulation on every micro-batch. An `unscale_` after the step is the same mistake. So is Accelerate's
-`clip_grad_norm_` in every round of `accumulate`: it unscales first, whether the round ends a window or not. Where the
-precision or the length of a window is a setting, that is a warning.
+Reports the second `unscale_` of an optimizer since the last `scaler.update()`: once for each
+parameter group, or in gradient accumulation on every micro-batch. An `unscale_` after the step is
+the same mistake. So is Accelerate's `clip_grad_norm_` in every round of `accumulate`: it unscales
+first, whether the round ends a window or not. Where the precision or the length of a window is a
+setting, that is a warning.
 
 ## Why it matters
-Gradients can be divided by the scale once only, so the scaler refuses: "unscale_() has already been called on this
-optimizer since the last update()".
+Gradients can be divided by the scale once only, so the scaler refuses: "unscale_() has already been
+called on this optimizer since the last update()".
 
 ## Example
 ```python
@@ -54,11 +55,13 @@ for window in torch.randn(3, 2, 8, 4):
 ## What it does not report
 - Several optimizers, each unscaled once.
 - A scaler that is disabled on this path.
-- A clip by Accelerate under `if accelerator.sync_gradients:`; an accelerator that is not told its precision.
+- A clip by Accelerate under `if accelerator.sync_gradients:`; an accelerator that is not told its
+  precision.
 - Rounds that end with a step of something out of view, such as `xm.optimizer_step(optimizer)`.
 
 ## Limits
-Where the step is missing an update as well, that is reported alone: see `missing-scaler-update` (GL405).
+Where the step is missing an update as well, that is reported alone: see `missing-scaler-update`
+(GL405).
 """
 
 from __future__ import annotations
@@ -76,7 +79,9 @@ from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_STEPS = re.compile(r"optim\w*step|step_optim")  # `xm.optimizer_step(optimizer)`: out of view, and may do it all
+_STEPS = re.compile(
+    r"optim\w*step|step_optim"
+)  # `xm.optimizer_step(optimizer)`: out of view, and may do it all
 _HELP = "Unscale each optimizer once, right before the step; clip all of its parameters after that."
 
 
@@ -98,9 +103,18 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _within_a_window(fact: Fact) -> Report:
-    """Of `accelerator.clip_grad_norm_` in every round of `accumulate`: what a setting decides is a warning."""
-    when = " where the settings ask for float16 and windows of several rounds" if fact.detail == "setting" else ""
-    message = f"`{fact.text}` unscales the gradients in every round of a window: the second one raises{when}"
+    """Of `accelerator.clip_grad_norm_` in every round of `accumulate`: what a setting decides is a
+    warning.
+    """
+    when = (
+        " where the settings ask for float16 and windows of several rounds"
+        if fact.detail == "setting"
+        else ""
+    )
+    message = (
+        f"`{fact.text}` unscales the gradients in every round of a window: the second one "
+        f"raises{when}"
+    )
     help_ = "Clip at the end of a window alone: `if accelerator.sync_gradients:`."
     severity = Severity.WARNING if fact.detail == "setting" else None
     return Report(fact.at, message, help_, severity=severity, hints={"window": "yes"})
@@ -119,10 +133,14 @@ def _repeated(tape: Tape) -> Iterator[tuple[Event, Unscale]]:
                 done.pop((id(scaler), id(optimizer)), None)
                 if event.scaler is not None and event.scaler.enabled:
                     done[id(scaler), id(optimizer)] = event
-            case Unscale(scaler=scaler, optimizer=optimizer) if optimizer is not None and scaler.enabled is not False:
+            case Unscale(scaler=scaler, optimizer=optimizer) if (
+                optimizer is not None and scaler.enabled is not False
+            ):
                 key = (id(scaler), id(optimizer))
                 first = done.get(key)
-                if isinstance(first, Unscale) or (first is not None and first.iteration == event.iteration):
+                if isinstance(first, Unscale) or (
+                    first is not None and first.iteration == event.iteration
+                ):
                     yield first, event
                 if not isinstance(first, OptimizerStep):
                     done[key] = event
@@ -131,7 +149,10 @@ def _repeated(tape: Tape) -> Iterator[tuple[Event, Unscale]]:
 def _report(first: Event, again: Unscale, *, is_alone: bool) -> Report:
     deed = "unscaled" if isinstance(first, Unscale) else "stepped"
     where = "in the round before" if first.at == again.at else f"on line {first.at.line}"
-    message = f"`{again.text}` raises: the optimizer was {deed} {where}, and no update of the scaler came in between"
+    message = (
+        f"`{again.text}` raises: the optimizer was {deed} {where}, and no update of the scaler "
+        "came in between"
+    )
     related = places(again.at, *calls(again.stack, first.stack), Related(first.at, f"{deed} here"))
     return Report(again.at, message, _HELP, related, hints={"alone": "yes"} if is_alone else {})
 

@@ -3,13 +3,14 @@
 The backward runs inside the autocast region.
 
 ## What it does
-Reports a backward inside `with torch.autocast(…):`, as a note. It is a warning where a matrix product or a convolution
-of its graph was computed outside of autocast, or with autocast switched off.
+Reports a backward inside `with torch.autocast(…):`, as a note. It is a warning where a matrix
+product or a convolution of its graph was computed outside of autocast, or with autocast switched
+off.
 
 ## Why it matters
-The backward of an operation runs in the precision that autocast chose for its forward, so nothing is gained. But an
-operation that was computed in float32 on purpose has its backward computed in low precision inside the region: its
-gradient changes.
+The backward of an operation runs in the precision that autocast chose for its forward, so nothing
+is gained. But an operation that was computed in float32 on purpose has its backward computed in low
+precision inside the region: its gradient changes.
 
 ## Example
 ```python
@@ -68,9 +69,38 @@ from gradlint_rules.words import backward, bare, calls, maker, places
 SEVERITY = Severity.NOTE
 AT_RUN_TIME = True
 _HELP = "End the region before the backward."
-_LOWERED = {"linear", "matmul", "mm", "bmm", "addmm", "addbmm", "baddbmm", "einsum", "bilinear", "lstm", "gru", "rnn"}
-_LOWERED |= {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "chain_matmul"}
-_LOWERED |= {"scaled_dot_product_attention", "lstmcell", "grucell", "rnncell", "multiheadattention", "mv", "addmv"}
+_LOWERED = {
+    "linear",
+    "matmul",
+    "mm",
+    "bmm",
+    "addmm",
+    "addbmm",
+    "baddbmm",
+    "einsum",
+    "bilinear",
+    "lstm",
+    "gru",
+    "rnn",
+}
+_LOWERED |= {
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "chain_matmul",
+}
+_LOWERED |= {
+    "scaled_dot_product_attention",
+    "lstmcell",
+    "grucell",
+    "rnncell",
+    "multiheadattention",
+    "mv",
+    "addmv",
+}
 _LOWERED |= {"convtranspose1d", "convtranspose2d", "convtranspose3d"}
 
 
@@ -105,15 +135,23 @@ def _computed_outside(sink: Backward) -> Value | None:
     """
     if sink.autocast == FRAMEWORK:
         return None
-    values = (value for value in visited(sink) if value.kind is Kind.OPERATION and value.autocast is None)
-    return next((value for value in values if bare(value.op).lower() in _LOWERED and not value.assumed), None)
+    values = (
+        value for value in visited(sink) if value.kind is Kind.OPERATION and value.autocast is None
+    )
+    return next(
+        (value for value in values if bare(value.op).lower() in _LOWERED and not value.assumed),
+        None,
+    )
 
 
 def _report(sink: Backward, outside: Value | None) -> Report:
     if outside is None:
         message = f"{backward(sink)} runs inside autocast, where it gains nothing"
         return Report(sink.at, message, _HELP, places(sink.at, *calls(sink.stack, ())))
-    message = f"{backward(sink)} runs inside autocast: the backward of {maker(outside)} loses its full precision"
+    message = (
+        f"{backward(sink)} runs inside autocast: the backward of {maker(outside)} loses its full "
+        "precision"
+    )
     related = places(sink.at, Related(outside.at, "computed in full precision here"))
     return Report(sink.at, message, _HELP, related, Severity.WARNING)
 
@@ -124,18 +162,28 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     for region in (outer for outer in nested(backward, source) if isinstance(outer, ast.With)):
         for item in region.items:
             if _is_made_on(int(finding.hints["region"]), item.context_expr, source):
-                return unsafe("End the region before it", _ended(region, item.context_expr, backward, source))
+                return unsafe(
+                    "End the region before it", _ended(region, item.context_expr, backward, source)
+                )
     raise NoFixError("the region begins out of view")
 
 
 def _is_made_on(line: int, context: ast.expr, source: FixSource) -> bool:
     """Whether a context is made on a line, or stands for what is."""
-    made = values_of(context, source, context) if isinstance(context, ast.Name | ast.Attribute) else [context]
+    made = (
+        values_of(context, source, context)
+        if isinstance(context, ast.Name | ast.Attribute)
+        else [context]
+    )
     return any(each.lineno <= line <= (each.end_lineno or 0) for each in made)
 
 
-def _ended(region: ast.With, context: ast.expr, backward: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
-    """The backward and all behind it out of a region; what comes before it in a block within stays under one."""
+def _ended(
+    region: ast.With, context: ast.expr, backward: ast.stmt, source: FixSource
+) -> tuple[Edit, ...]:
+    """The backward and all behind it out of a region; what comes before it in a block within stays
+    under one.
+    """
     block = source.block(backward)
     before = block[: _begin(block, block.index(backward))]
     if block is region.body:
@@ -146,7 +194,13 @@ def _ended(region: ast.With, context: ast.expr, backward: ast.stmt, source: FixS
 
 
 def _begin(block: Sequence[ast.stmt], place: int) -> int:
-    """The place of the first statement right before a backward that only clears gradients; else its own."""
-    while place and next(calls_of(block[place - 1], "zero_grad"), None) and isinstance(block[place - 1], ast.Expr):
+    """The place of the first statement right before a backward that only clears gradients; else its
+    own.
+    """
+    while (
+        place
+        and next(calls_of(block[place - 1], "zero_grad"), None)
+        and isinstance(block[place - 1], ast.Expr)
+    ):
         place -= 1
     return place

@@ -3,13 +3,15 @@
 Parameters in float16 are trained with a `GradScaler`.
 
 ## What it does
-Reports where parameters that a `GradScaler` unscales or steps afterwards become float16: `model.half()`,
-`model.to(torch.float16)`, a layer that is built with `dtype=torch.float16` or after
-`torch.set_default_dtype(torch.float16)`, a model that `from_pretrained` or `from_config` is told to load in float16.
+Reports where parameters that a `GradScaler` unscales or steps afterwards become float16:
+`model.half()`, `model.to(torch.float16)`, a layer that is built with `dtype=torch.float16` or after
+`torch.set_default_dtype(torch.float16)`, a model that `from_pretrained` or `from_config` is told to
+load in float16.
 
 ## Why it matters
-Unscaling raises: "Attempting to unscale FP16 gradients". Mixed precision keeps the parameters in float32 and lets
-`autocast` compute in float16; parameters in float16 lose small updates, whatever is scaled.
+Unscaling raises: "Attempting to unscale FP16 gradients". Mixed precision keeps the parameters in
+float32 and lets `autocast` compute in float16; parameters in float16 lose small updates, whatever
+is scaled.
 
 ## Example
 ```python
@@ -47,8 +49,8 @@ scaler.update()
 - Parameters that get no gradient: a frozen backbone in float16.
 - A loaded model that other code is given before it is trained: adapters have a dtype of their own.
 - Parameters that are cast back before they are trained, and a scaler that is disabled on this path.
-- `scaler.step` of a fused optimizer (`fused=True`), which unscales by itself, or of one whose class is not in view;
-  `scaler.unscale_` raises for these, too.
+- `scaler.step` of a fused optimizer (`fused=True`), which unscales by itself, or of one whose class
+  is not in view; `scaler.unscale_` raises for these, too.
 
 ## Limits
 What a library loads in float16 is seen only where the program says so (`torch_dtype=`, `dtype=`).
@@ -84,9 +86,15 @@ def check(paths: Paths) -> Iterator[Report]:
 def _unscaled_in_half(tape: Tape) -> Iterator[tuple[Fact, OptimizerStep | Unscale]]:
     casts: dict[int, tuple[Parameter, Fact]] = {}
     trained: list[Parameter] = []
-    for event in tape.among("parameter-cast", Backward, OptimizerStep, Unscale) if tape.facts("parameter-cast") else ():
+    for event in (
+        tape.among("parameter-cast", Backward, OptimizerStep, Unscale)
+        if tape.facts("parameter-cast")
+        else ()
+    ):
         match event:
-            case Fact(what="parameter-cast", value=value) if value is not None and value.parameter is not None:
+            case Fact(what="parameter-cast", value=value) if (
+                value is not None and value.parameter is not None
+            ):
                 casts[id(value.parameter)] = (value.parameter, event)
             case Backward(scaler=Scaler(enabled=enabled)) if enabled is not False:
                 trained.extend(reached(event))
@@ -100,14 +108,18 @@ def _unscaled_in_half(tape: Tape) -> Iterator[tuple[Fact, OptimizerStep | Unscal
 
 
 def _unscales_by_itself(event: OptimizerStep | Unscale) -> bool:
-    """Whether the optimizer takes the factor out, and not the scaler: torch 2.13 does so in a fused one."""
+    """Whether the optimizer takes the factor out, and not the scaler: torch 2.13 does so in a fused
+    one.
+    """
     if isinstance(event, Unscale):
         return False
     return event.optimizer.unscales or is_out_of_view(event.optimizer)
 
 
 def _in_half(
-    casts: dict[int, tuple[Parameter, Fact]], held: Sequence[Parameter], trained: Sequence[Parameter]
+    casts: dict[int, tuple[Parameter, Fact]],
+    held: Sequence[Parameter],
+    trained: Sequence[Parameter],
 ) -> Iterator[Fact]:
     """The casts to float16 of parameters that the optimizer holds and that have a gradient."""
     for parameter, cast in casts.values():
@@ -116,6 +128,9 @@ def _in_half(
 
 
 def _report(cast: Fact, use: OptimizerStep | Unscale) -> Report:
-    message = f"the parameters are float16 from here on, and `{use.text}` cannot unscale their gradients: it raises"
+    message = (
+        f"the parameters are float16 from here on, and `{use.text}` cannot unscale their "
+        "gradients: it raises"
+    )
     related = places(cast.at, *calls(cast.stack, use.stack), Related(use.at, "it raises here"))
     return Report(cast.at, message, _HELP, related)

@@ -3,11 +3,12 @@
 Something is put on CUDA by name in code that elsewhere chooses its device.
 
 ## What it does
-Reports `.cuda()`, `.to("cuda")` and `device="cuda"` on a path on which the program has put other things on the CPU or
-on MPS.
+Reports `.cuda()`, `.to("cuda")` and `device="cuda"` on a path on which the program has put other
+things on the CPU or on MPS.
 
 ## Why it matters
-Without CUDA the line raises; with it, the operands lie on two devices. It works on the machine of whoever wrote it.
+Without CUDA the line raises; with it, the operands lie on two devices. It works on the machine of
+whoever wrote it.
 
 ## Example
 ```python
@@ -43,7 +44,8 @@ optimizer.step()
 ## What it does not report
 - What stands under a check of the device: `if torch.cuda.is_available():`, `if args.gpu:`.
 - Code that is written for CUDA alone.
-- A device by another name, `.to(self.device)`: what is CUDA there by default can be set, and follows the rest.
+- A device by another name, `.to(self.device)`: what is CUDA there by default can be set, and
+  follows the rest.
 - Autocasts and scalers: see `cuda-only-amp` (GL401).
 
 ## Limits
@@ -58,7 +60,15 @@ from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Tape
-from gradlint_rules.devices import CUDA, Choices, choices, chosen_here, is_checked, placed, placed_by_name
+from gradlint_rules.devices import (
+    CUDA,
+    Choices,
+    choices,
+    chosen_here,
+    is_checked,
+    placed,
+    placed_by_name,
+)
 from gradlint_rules.portable import put_on_device
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
@@ -79,7 +89,9 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _on_cuda(tape: Tape, found: Choices) -> Iterator[tuple[Fact, Fact]]:
-    """What a path puts on CUDA and chooses nowhere, with a place where it puts something on another device."""
+    """What a path puts on CUDA and chooses nowhere, with a place where it puts something on another
+    device.
+    """
     elsewhere = found.without_cuda(tape) if found.places else None
     for fact in placed(tape) if elsewhere is not None else ():
         if elsewhere is not None and fact.detail == CUDA and not found.made_at(fact.at):
@@ -87,9 +99,13 @@ def _on_cuda(tape: Tape, found: Choices) -> Iterator[tuple[Fact, Fact]]:
 
 
 def _report(fact: Fact, elsewhere: Fact) -> Report:
-    others = " or ".join(word.upper() for word in elsewhere.detail.split(" ") if word not in (CUDA, "unknown"))
+    others = " or ".join(
+        word.upper() for word in elsewhere.detail.split(" ") if word not in (CUDA, "unknown")
+    )
     message = f"`{fact.text}` is on CUDA whatever the device is, and the code can run on {others}"
-    return Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere)))
+    return Report(
+        fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere))
+    )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

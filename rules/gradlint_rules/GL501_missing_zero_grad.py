@@ -3,12 +3,13 @@
 A loop runs backward and step, and nothing clears the gradients in between.
 
 ## What it does
-Keeps account of the gradients of each optimizer, and reports the backward that adds to what an earlier step has
-already used.
+Keeps account of the gradients of each optimizer, and reports the backward that adds to what an
+earlier step has already used.
 
 ## Why it matters
-`backward` adds to `.grad`. Without clearing, each step moves along the sum of all gradients since the beginning: the
-effective learning rate grows with every iteration, and training drifts or diverges without an error.
+`backward` adds to `.grad`. Without clearing, each step moves along the sum of all gradients since
+the beginning: the effective learning rate grows with every iteration, and training drifts or
+diverges without an error.
 
 ## Example
 ```python
@@ -23,7 +24,8 @@ for x in torch.randn(5, 8, 4):
     optimizer.step()
 ```
 
-What the loss of another optimizer leaves is to be cleared as well; here the critic would learn from `g_loss`, too:
+What the loss of another optimizer leaves is to be cleared as well; here the critic would learn from
+`g_loss`, too:
 
 ```python
 import torch
@@ -43,8 +45,8 @@ for x in torch.randn(5, 8, 4):
     generator_optimizer.step()
 ```
 
-So it is where both are cleared at the top of the round, and the critic's own loss comes second. What another loss left
-is a `warning`: several losses can be meant to add up.
+So it is where both are cleared at the top of the round, and the critic's own loss comes second.
+What another loss left is a `warning`: several losses can be meant to add up.
 
 Clearing once per epoch is not enough:
 
@@ -91,18 +93,17 @@ for x in torch.randn(5, 8, 4):
 ```
 
 ## What it does not report
-- Clearing in any other way: `model.zero_grad()`, `p.grad = None`, `p.grad.zero_()`, an optimizer over the same
-  parameters,
-  a closure, a helper, a framework.
-- Several backwards for one step: accumulation on purpose (see GL503 to GL506 for how that goes wrong). Of losses that
-  other optimizers step on in between, too, where the last of them serves another optimizer as well: a trunk that learns
-  from all heads.
+- Clearing in any other way: `model.zero_grad()`, `p.grad = None`, `p.grad.zero_()`, an optimizer
+  over the same parameters, a closure, a helper, a framework.
+- Several backwards for one step: accumulation on purpose (see GL503 to GL506 for how that goes
+  wrong). Of losses that other optimizers step on in between, too, where the last of them serves
+  another optimizer as well: a trunk that learns from all heads.
 - An optimizer that is handed to code that is not in view.
 - Updates by hand of what an optimizer holds, too, or with unknown code around them.
 
 ## Limits
-Where gradients are cleared on some paths and not on others, nothing is said. A traced run says nothing of updates by
-hand.
+Where gradients are cleared on some paths and not on others, nothing is said. A traced run says
+nothing of updates by hand.
 """
 
 from __future__ import annotations
@@ -125,10 +126,15 @@ AT_RUN_TIME = True
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Every loss whose gradient is added to what a step has used already, on every path that steps on it twice."""
+    """Every loss whose gradient is added to what a step has used already, on every path that steps
+    on it twice.
+    """
     told: set[Span | tuple[Key, _Identity]] = set()
     for account, update, sink in _never_cleared(accounts(paths), paths):
-        root = key(update.step), account.optimizer.identity  # however many losses one clearing is missing for
+        root = (
+            key(update.step),
+            account.optimizer.identity,
+        )  # however many losses one clearing is missing for
         if not {sink.at, root} & told:
             told |= {sink.at, root}
             yield _report(account, update, sink)
@@ -146,15 +152,23 @@ def check(paths: Paths) -> Iterator[Report]:
 _Identity = tuple[Span, tuple[Span, ...], str, int]
 
 
-def _never_cleared(found_on: Iterable[Account], paths: Paths) -> list[tuple[Account, Update, Backward]]:
-    """The updates that find used gradients under fresh ones of the same loss, if no path clears these."""
+def _never_cleared(
+    found_on: Iterable[Account], paths: Paths
+) -> list[tuple[Account, Update, Backward]]:
+    """The updates that find used gradients under fresh ones of the same loss, if no path clears
+    these.
+    """
     found: dict[tuple[Key, _Identity], tuple[Account, Update, Backward]] = {}
     sound: dict[int, set[tuple[Key, _Identity]]] = {}  # on a path, by its id
     for account in found_on:
         if account.optimizer.escapes:
             continue
         owner = account.optimizer.identity
-        again = {(key(sink), owner): (account, update, sink) for update in account.updates for sink in _again(update)}
+        again = {
+            (key(sink), owner): (account, update, sink)
+            for update in account.updates
+            for sink in _again(update)
+        }
         found = again | found
         cleared = {(place, owner) for place in _repeated(account)} - again.keys()
         sound.setdefault(id(account.tape), set()).update(cleared)
@@ -184,29 +198,47 @@ def _repeated(account: Account) -> set[Key]:
 
 def _report(account: Account, update: Update, sink: Backward) -> Report:
     name = f"`{account.optimizer.name or account.optimizer.cls or 'optimizer'}`"
-    message = f"{backward(sink)} adds to gradients that {name} has used already: nothing clears them between two steps"
-    help_ = f"Call `{account.optimizer.name or 'optimizer'}.zero_grad()` before this backward, in the same loop."
-    cleared = [Related(event.at, f"cleared here, but not {_what_is_left(event)}") for event in account.clearings[:1]]
+    message = (
+        f"{backward(sink)} adds to gradients that {name} has used already: nothing clears them "
+        "between two steps"
+    )
+    help_ = (
+        f"Call `{account.optimizer.name or 'optimizer'}.zero_grad()` before this backward, in "
+        "the same loop."
+    )
+    cleared = [
+        Related(event.at, f"cleared here, but not {_what_is_left(event)}")
+        for event in account.clearings[:1]
+    ]
     is_window = sum(key(other) == key(sink) for other in update.fresh) > 1
     if is_window:
         help_ = f"Call `{account.optimizer.name or 'optimizer'}.zero_grad()` right behind the step."
     related = places(sink.at, *cleared, Related(update.step.at, "the step that uses them again"))
     hints = {"window": "yes"} if is_window else {}
-    if not is_window and (first := _first_own(account, update, sink)) is not None and first.at.path == sink.at.path:
+    if (
+        not is_window
+        and (first := _first_own(account, update, sink)) is not None
+        and first.at.path == sink.at.path
+    ):
         hints["before"] = str(first.at.line)
     return Report(sink.at, message, help_, related, hints=hints)
 
 
 def _may_be_cleared(tape: Tape, sink: Backward) -> bool:
-    """Whether unknown code that ran before this backward may have cleared gradients: none that computed its loss."""
+    """Whether unknown code that ran before this backward may have cleared gradients: none that
+    computed its loss.
+    """
     return any(
-        call.order < sink.order and call.result not in sink.ancestors for call in foreign(tape) if call.iteration
+        call.order < sink.order and call.result not in sink.ancestors
+        for call in foreign(tape)
+        if call.iteration
     )
 
 
 def _report_by_hand(update: Update, sink: Backward) -> Report:
     message = (
-        f"{backward(sink)} adds to gradients that an update has used already: nothing clears them between two updates"
+        f"{backward(sink)} adds to gradients that an update has used already: nothing clears "
+        "them between two updates"
     )
     help_ = "Set `.grad` of each parameter to None behind its update."
     return Report(
@@ -227,7 +259,9 @@ def _report_left(account: Account, own: Backward, other: Backward, used: Sequenc
     said = ("cleared here, before that", "the step that uses both")
     related = [Related(each.at, text) for each, text in zip(used, said, strict=True)]
     related.insert(0, Related(other.at, f"leaves gradients in what `{name}` holds"))
-    return Report(own.at, message, help_, places(own.at, *related), Severity.WARNING, hints={"left": "yes"})
+    return Report(
+        own.at, message, help_, places(own.at, *related), Severity.WARNING, hints={"left": "yes"}
+    )
 
 
 def _first_own(account: Account, update: Update, sink: Backward) -> Backward | None:
@@ -247,10 +281,16 @@ def _what_is_left(clearing: Event) -> str:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Clears the gradients in each round, or with the step of a window; where some rounds do, it may be meant."""
+    """Clears the gradients in each round, or with the step of a window; where some rounds do, it
+    may be meant.
+    """
     if finding.hints.get("by hand"):
         raise NoFixError("the program updates its parameters itself")
     if finding.hints.get("left"):
-        return unsafe("Clear the gradients before the backward", cleared_each_round(finding, source))
+        return unsafe(
+            "Clear the gradients before the backward", cleared_each_round(finding, source)
+        )
     is_partial = any("cleared here" in related.message for related in finding.related)
-    return (unsafe if is_partial else safe)("Clear the gradients in each round", cleared_each_round(finding, source))
+    return (unsafe if is_partial else safe)(
+        "Clear the gradients in each round", cleared_each_round(finding, source)
+    )

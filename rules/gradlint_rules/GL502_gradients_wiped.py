@@ -3,15 +3,17 @@
 Gradients are cleared between the backward and the step that should use them.
 
 ## What it does
-Reports the clearing after which a step finds no gradient at all, although a backward ran before it (in its round, or in
-the one before, where the step comes first), one between the backwards of two losses in one step, after which the
-first of them trains nothing, and one in a loop of backwards that one step follows, after which the last of them alone
-counts, or what came behind the last whole window. So is one that follows a probe, a backward whose gradients no step
-uses, where it clears those of the loss as well; `torch.autograd.grad` leaves `.grad` alone.
+Reports the clearing after which a step finds no gradient at all, although a backward ran before it
+(in its round, or in the one before, where the step comes first), one between the backwards of two
+losses in one step, after which the first of them trains nothing, and one in a loop of backwards
+that one step follows, after which the last of them alone counts, or what came behind the last whole
+window. So is one that follows a probe, a backward whose gradients no step uses, where it clears
+those of the loss as well; `torch.autograd.grad` leaves `.grad` alone.
 
 ## Why it matters
-The step does nothing (or, with momentum and weight decay, something that has nothing to do with the loss), or it
-follows only one of its losses: the model never learns what it should, and no error is raised.
+The step does nothing (or, with momentum and weight decay, something that has nothing to do with the
+loss), or it follows only one of its losses: the model never learns what it should, and no error is
+raised.
 
 ## Example
 ```python
@@ -42,18 +44,19 @@ for x in torch.randn(5, 8, 4):
 ```
 
 ## What it does not report
-- Gradients that were read, copied or set by hand in between, as gradient surgery and sharpness-aware steps do.
+- Gradients that were read, copied or set by hand in between, as gradient surgery and
+  sharpness-aware steps do.
 - Gradients that are put aside for a step and put back behind it, as those of other shards are.
 - Clearing what another model's loss left in these parameters.
-- A loop of backwards whose gradients come into an update, or into code out of view, before they are cleared, and one
-  that a `break` or a `while` ends.
+- A loop of backwards whose gradients come into an update, or into code out of view, before they are
+  cleared, and one that a `break` or a `while` ends.
 - Clearing on every micro-batch, while the step runs on every N-th or behind their loop: that is
   `accumulation-defeated` (GL505).
 
 ## Limits
-A step that finds gradients on another path is reported beside a probe alone: a batch can be skipped on purpose. Of two
-losses in one step a traced run says nothing once the program has hooked a backward or set a gradient by hand: it does
-not show what these make of the gradients of the first.
+A step that finds gradients on another path is reported beside a probe alone: a batch can be skipped
+on purpose. Of two losses in one step a traced run says nothing once the program has hooked a
+backward or set a gradient by hand: it does not show what these make of the gradients of the first.
 """
 
 from __future__ import annotations
@@ -84,7 +87,12 @@ from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, accounts_on, key
 from gradlint_rules.asked import of_tape
 from gradlint_rules.rounds import cleared_rounds, is_own, is_tapped
-from gradlint_rules.training import cleared_before, cleared_before_loop, stepped_in_window, stepped_late
+from gradlint_rules.training import (
+    cleared_before,
+    cleared_before_loop,
+    stepped_in_window,
+    stepped_late,
+)
 from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import backward, places, to_sink
 
@@ -94,10 +102,16 @@ _HELP = "Clear before the backward, or after the step."
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Every clearing that leaves a step with nothing, where it never finds a gradient, or with one loss of two."""
+    """Every clearing that leaves a step with nothing, where it never finds a gradient, or with one
+    loss of two.
+    """
     told: set[Span] = set()
     found = [each for each in paths.some(_wiped_on) if _is_never_fed(key(each[1].step), paths)]
-    for account, update, wiped in (*_without_forgotten(paths, found), *_halves(paths), *_beside_probes(paths)):
+    for account, update, wiped in (
+        *_without_forgotten(paths, found),
+        *_halves(paths),
+        *_beside_probes(paths),
+    ):
         if wiped.clearing.at not in told:
             told.add(wiped.clearing.at)
             yield _report(account, update, wiped)
@@ -127,13 +141,19 @@ def _fed_on(tape: Tape) -> set[Key]:
 def _without_forgotten(
     paths: Paths, found: Sequence[tuple[Account, Update, Wiped]]
 ) -> list[tuple[Account, Update, Wiped]]:
-    """Those whose step is not for another loss, which nothing back-propagates: that is told by `unused-loss`.
+    """Those whose step is not for another loss, which nothing back-propagates: that is told by
+    `unused-loss`.
 
     What was cleared then is what the loss of another optimizer left, which that one used.
     """
     if not found:
         return []
-    used = {key(sink) for account in accounts(paths) for update in account.updates for sink in update.fresh}
+    used = {
+        key(sink)
+        for account in accounts(paths)
+        for update in account.updates
+        for sink in update.fresh
+    }
     followed = {fact.at for fact in paths.some(computed.used)}
 
     def is_for_another(account: Account, update: Update, wiped: Wiped) -> bool:
@@ -148,7 +168,9 @@ def _without_forgotten(
 
 
 def _trains(optimizer: Optimizer, loss: Value) -> bool:
-    return any(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in leaves(loss))
+    return any(
+        leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in leaves(loss)
+    )
 
 
 def _wiped(update: Update) -> Wiped | None:
@@ -165,21 +187,35 @@ def _wiped(update: Update) -> Wiped | None:
 
 
 def _is_put_back(account: Account, update: Update, wiped: Wiped) -> bool:
-    """Whether gradients come back behind the step, where they were taken away: it was not to use them."""
-    behind = (event for event in account.tape.among(Backward, "gradient-set") if event.order > update.step.order)
+    """Whether gradients come back behind the step, where they were taken away: it was not to use
+    them.
+    """
+    behind = (
+        event
+        for event in account.tape.among(Backward, "gradient-set")
+        if event.order > update.step.order
+    )
     given = itertools.takewhile(lambda event: not isinstance(event, Backward), behind)
     return any(account.tape.traced or event.stack == wiped.clearing.stack for event in given)
 
 
 def _is_late(update: Update, wiped: Wiped) -> bool:
-    """Whether the step comes before the backward of its round: it could use the gradients of the round before."""
+    """Whether the step comes before the backward of its round: it could use the gradients of the
+    round before.
+    """
     sink, step = wiped.sink, update.step
     loops = [loop for loop, _ in sink.iteration]
-    return bool(loops) and loops == [loop for loop, _ in step.iteration] and sink.iteration < step.iteration
+    return (
+        bool(loops)
+        and loops == [loop for loop, _ in step.iteration]
+        and sink.iteration < step.iteration
+    )
 
 
 def _halves(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
-    """The gradients of one loss that are cleared before those of another are added: the step finds half of them."""
+    """The gradients of one loss that are cleared before those of another are added: the step finds
+    half of them.
+    """
     for lost in paths.some(cleared_rounds):
         if not lost.is_of_one_loss:  # accumulation-defeated tells of micro-batches
             yield lost.account, lost.update, lost.wiped
@@ -187,10 +223,14 @@ def _halves(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
         is_known = account.optimizer.complete and not is_tapped(account.tape)
         for update in account.updates if is_known else ():
             for wiped in update.wiped if update.fresh else ():
-                if _is_window_of_loop(account.tape, update, wiped) and _is_never_used_inside(wiped.sink, paths):
+                if _is_window_of_loop(account.tape, update, wiped) and _is_never_used_inside(
+                    wiped.sink, paths
+                ):
                     is_one_step = is_own(account, wiped.sink)
                 else:
-                    is_one_step = _is_one_step(account, update, wiped) and _is_never_used(wiped.sink, paths)
+                    is_one_step = _is_one_step(account, update, wiped) and _is_never_used(
+                        wiped.sink, paths
+                    )
                 if is_one_step and not wiped.read and not _is_used(account.tape, wiped):
                     yield account, update, wiped
 
@@ -209,7 +249,9 @@ class _Use:
     @property
     def is_inside(self) -> bool:
         """Whether the step stands in all the loops that the backward stands in."""
-        return {loop for loop, _ in self.sink.iteration} <= {loop for loop, _ in self.step.iteration}
+        return {loop for loop, _ in self.sink.iteration} <= {
+            loop for loop, _ in self.step.iteration
+        }
 
 
 @of_tape
@@ -219,17 +261,23 @@ def _uses_on(tape: Tape) -> list[_Use]:
 
 
 def _is_never_used(sink: Backward, paths: Paths, optimizer: Optimizer | None = None) -> bool:
-    """Whether no step (of one optimizer) finds the gradients of this statement on any path, whatever was not run."""
+    """Whether no step (of one optimizer) finds the gradients of this statement on any path,
+    whatever was not run.
+    """
 
     def is_used(tape: Tape) -> bool:
         used = (use for use in _uses_on(tape) if key(use.sink) == key(sink))
-        return any(optimizer is None or use.optimizer.identity == optimizer.identity for use in used)
+        return any(
+            optimizer is None or use.optimizer.identity == optimizer.identity for use in used
+        )
 
     return bool(paths.never(is_used, May.STEP))
 
 
 def _is_never_used_inside(sink: Backward, paths: Paths) -> bool:
-    """Whether no step in its loop finds the gradients of this statement on any path, whatever was not run."""
+    """Whether no step in its loop finds the gradients of this statement on any path, whatever was
+    not run.
+    """
 
     def is_used(tape: Tape) -> bool:
         return any(use.is_inside and key(use.sink) == key(sink) for use in _uses_on(tape))
@@ -238,18 +286,25 @@ def _is_never_used_inside(sink: Backward, paths: Paths) -> bool:
 
 
 def _beside_probes(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
-    """The gradients for a step that are cleared with those of a probe, which came after them and are for no step.
+    """The gradients for a step that are cleared with those of a probe, which came after them and
+    are for no step.
 
     `model(probe).sum().backward()`, to read `probe.grad`, and then `model.zero_grad()`.
     """
     used = {(use.optimizer.identity, key(use.sink)) for use in paths.some(_uses_on)}
     for account in accounts(paths):
         owner = account.optimizer.identity
-        for update in account.updates if account.optimizer.complete and not is_tapped(account.tape) else ():
+        for update in (
+            account.updates if account.optimizer.complete and not is_tapped(account.tape) else ()
+        ):
             for wiped in update.wiped:
                 together = [other for other in update.wiped if other.clearing is wiped.clearing]
                 probes = [other.sink for other in together if other.sink.order > wiped.sink.order]
-                is_for_it = (owner, key(wiped.sink)) in used and not wiped.read and not _is_late(update, wiped)
+                is_for_it = (
+                    (owner, key(wiped.sink)) in used
+                    and not wiped.read
+                    and not _is_late(update, wiped)
+                )
                 is_alone = all(key(sink) == key(wiped.sink) for sink in update.fresh)
                 is_probed = any(_is_never_used(probe, paths, account.optimizer) for probe in probes)
                 if is_for_it and is_alone and is_probed:
@@ -257,7 +312,9 @@ def _beside_probes(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
 
 
 def _is_one_step(account: Account, update: Update, wiped: Wiped) -> bool:
-    """Whether one function, round after round, back-propagates both for this optimizer alone, and steps."""
+    """Whether one function, round after round, back-propagates both for this optimizer alone, and
+    steps.
+    """
     events: list[Event] = [update.step, update.fresh[-1], wiped.sink]
     if not update.step.iteration or len({(event.stack, event.iteration) for event in events}) > 1:
         return False
@@ -265,12 +322,20 @@ def _is_one_step(account: Account, update: Update, wiped: Wiped) -> bool:
 
 
 def _is_window_of_loop(tape: Tape, update: Update, wiped: Wiped) -> bool:
-    """Whether a counter has the gradients of some rounds of a loop cleared, and the step behind it finds the rest."""
+    """Whether a counter has the gradients of some rounds of a loop cleared, and the step behind it
+    finds the rest.
+    """
     step, used, lost, clearing = update.step, update.fresh[-1], wiped.sink, wiped.clearing
-    if key(used) != key(lost) or len(lost.iteration) <= len(step.iteration) or not lost.is_within(step):
+    if (
+        key(used) != key(lost)
+        or len(lost.iteration) <= len(step.iteration)
+        or not lost.is_within(step)
+    ):
         return False
     loops = [[loop for loop, _ in event.iteration] for event in (lost, clearing, used)]
-    is_one_loop = loops[0] == loops[1] == loops[2] and lost.iteration == clearing.iteration != used.iteration
+    is_one_loop = (
+        loops[0] == loops[1] == loops[2] and lost.iteration == clearing.iteration != used.iteration
+    )
     return is_one_loop and not any(_is_about(decision, clearing) for decision in tape.decisions)
 
 
@@ -278,7 +343,9 @@ def _is_about(decision: Decision, event: Event) -> bool:
     """Whether a branch that is free to go either way leads to an event."""
     whole = decision.whole
     places = (event.at, *event.stack)
-    return whole is not None and any(at.path == whole.path and whole.line <= at.line <= whole.end_line for at in places)
+    return whole is not None and any(
+        at.path == whole.path and whole.line <= at.line <= whole.end_line for at in places
+    )
 
 
 def _is_used(tape: Tape, wiped: Wiped) -> bool:
@@ -291,7 +358,9 @@ def _is_used(tape: Tape, wiped: Wiped) -> bool:
 
 
 def _may_use(event: Event) -> bool:
-    """Whether gradients may have gone into this: a write in place, or a call of something unknown."""
+    """Whether gradients may have gone into this: a write in place, or a call of something
+    unknown.
+    """
     if isinstance(event, InPlace):  # noise.uniform_() and hidden.relu_() hold nothing else
         if event.after.inputs == (event.before,):
             return False
@@ -304,29 +373,39 @@ def _report(account: Account, update: Update, wiped: Wiped) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
     if not update.fresh and _is_late(update, wiped):
         message = (
-            f"`{name}` steps before {backward(wiped.sink)} of its round, whose gradients are cleared before "
+            f"`{name}` steps before {backward(wiped.sink)} of its round, whose gradients are "
+            "cleared before "
             "the next one: no step finds any"
         )
         help_, hints = "Step after the backward, before the gradients are cleared.", {"late": "yes"}
     else:
-        message = f"the gradients of {backward(wiped.sink)} are cleared before `{name}` steps: the step finds "
+        message = (
+            f"the gradients of {backward(wiped.sink)} are cleared before `{name}` steps: the "
+            "step finds "
+        )
         help_, hints = _HELP, {}
         if not update.fresh:
             message += "none"
         elif key(update.fresh[-1]) == key(wiped.sink):
-            message += f"only those of the last round{'s' * (update.fresh[0] is not update.fresh[-1])}"
+            message += (
+                f"only those of the last round{'s' * (update.fresh[0] is not update.fresh[-1])}"
+            )
             is_window = wiped.clearing.iteration == wiped.sink.iteration
             help_ = "Step here before they are cleared." if is_window else "Clear before the loop."
             hints = {"loop": "" if is_window else "yes", "step": name if is_window else ""}
         else:
             message += f"only those of {backward(update.fresh[-1])}"
     at = wiped.clearing.at
-    related = places(at, to_sink(wiped.sink), Related(update.step.at, "the step that should use them"))
+    related = places(
+        at, to_sink(wiped.sink), Related(update.step.at, "the step that should use them")
+    )
     return Report(at, message, help_, related, hints=hints)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix | None:
-    """Clears the gradients before they are computed, and steps behind the backward, before they are cleared."""
+    """Clears the gradients before they are computed, and steps behind the backward, before they are
+    cleared.
+    """
     if finding.hints.get("late"):
         return unsafe("Step behind the backward", stepped_late(finding, source))
     if finding.hints.get("loop"):

@@ -3,13 +3,13 @@
 Gradients are accumulated over N micro-batches, and the loss, a mean, is not divided by N.
 
 ## What it does
-Runs the loop until the step comes, and looks at the loss of each micro-batch that it uses: a mean over the micro-batch,
-divided by nothing, in a window of more than one.
+Runs the loop until the step comes, and looks at the loss of each micro-batch that it uses: a mean
+over the micro-batch, divided by nothing, in a window of more than one.
 
 ## Why it matters
-The gradient is N times as large as that of one large batch. With SGD the learning rate is in effect N times higher;
-with
-clipping, the threshold is. With Adam and its like the scale cancels (then this is a note).
+The gradient is N times as large as that of one large batch. With SGD the learning rate is in effect
+N times higher; with clipping, the threshold is. With Adam and its like the scale cancels (then this
+is a note).
 
 ## Example
 ```python
@@ -46,23 +46,27 @@ for i, x in enumerate(batches):
 ```
 
 ## What it does not report
-- A division anywhere on the way: in the criterion, in a helper, by `scaler.scale(loss / n)`, of the gradients
-  before the step.
+- A division anywhere on the way: in the criterion, in a helper, by `scaler.scale(loss / n)`, of the
+  gradients before the step.
 - Losses that are sums: their gradients are meant to add up.
-- A sum over a part that is divided by a count of the whole batch, which all parts share: they add up to one mean.
-- Losses of all micro-batches, of which each round's alone carries a gradient: `kept[:j] + [model(x[j])] + kept[j + 1:]`
-  where `kept` was computed without gradients. Their gradients add up to the whole one.
-- A loss of which nothing is known but that a function out of view gave it there: `sum(criterion(**kept).values())`
+- A sum over a part that is divided by a count of the whole batch, which all parts share: they add
+  up to one mean.
+- Losses of all micro-batches, of which each round's alone carries a gradient:
+  `kept[:j] + [model(x[j])] + kept[j + 1:]` where `kept` was computed without gradients. Their
+  gradients add up to the whole one.
+- A loss of which nothing is known but that a function out of view gave it there:
+  `sum(criterion(**kept).values())`
 - Several different losses for one step; the losses of tasks that are learned within the loop.
 
 ## Limits
-A mean is known by its operation (`mean`, a loss of torch with its default reduction), an unknown function by its
-name. An inner loop counts as accumulation where each of its rounds gets another part of one tensor (`x.chunk(n)`,
-`x[start : start + n]`), another batch of one loader (`next(batches)`, batches that were gathered before; a run does not
-show these), the next few items of a stream (`islice(batches, n)`, what `batched` gives), or where the words of what it
-runs over say so (`range(accumulate)`, `micro_batches`). A loop that goes through a whole loader is none, nor one in
-whose rounds something else is trained (the tasks of meta-learning). `batch.split(n)` is not among them where nothing
-is known of `batch` and `n`: strings are split, too.
+A mean is known by its operation (`mean`, a loss of torch with its default reduction), an unknown
+function by its name. An inner loop counts as accumulation where each of its rounds gets another
+part of one tensor (`x.chunk(n)`, `x[start : start + n]`), another batch of one loader
+(`next(batches)`, batches that were gathered before; a run does not show these), the next few items
+of a stream (`islice(batches, n)`, what `batched` gives), or where the words of what it runs over
+say so (`range(accumulate)`, `micro_batches`). A loop that goes through a whole loader is none, nor
+one in whose rounds something else is trained (the tasks of meta-learning). `batch.split(n)` is not
+among them where nothing is known of `batch` and `n`: strings are split, too.
 """
 
 from __future__ import annotations
@@ -74,7 +78,17 @@ from collections.abc import Set as AbstractSet
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Clip, Cut, InPlace, Iteration, OptimizerStep, Tape, Value, ancestors
+from gradlint.tape import (
+    Backward,
+    Clip,
+    Cut,
+    InPlace,
+    Iteration,
+    OptimizerStep,
+    Tape,
+    Value,
+    ancestors,
+)
 from gradlint_rules.accounts import Account, Update, accounts, is_gradient, key
 from gradlint_rules.training import divided
 from gradlint_rules.uncut import unsafe
@@ -84,7 +98,18 @@ from gradlint_rules.words import backward, bare, places
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _HELP = "Divide the loss by the number of micro-batches in the window before its backward."
-_INDIFFERENT = ("Adam", "Adagrad", "RMSprop", "Adadelta", "NAdam", "RAdam", "Adafactor", "Lion", "Rprop", "LAMB")
+_INDIFFERENT = (
+    "Adam",
+    "Adagrad",
+    "RMSprop",
+    "Adadelta",
+    "NAdam",
+    "RAdam",
+    "Adafactor",
+    "Lion",
+    "Rprop",
+    "LAMB",
+)
 _PARTS = ("chunk", "split", "tensor_split")  # the operations that give parts of a batch
 _SAYS_PARTS = re.compile(
     r"(?<![a-z])(micro(_?(batch(es)?|steps?))?|(grad_?)?acc(um[a-z]*)?|sub_?batch(es)?|mini_?batches)(?![a-z])"
@@ -128,7 +153,9 @@ def _inner(paths: Paths) -> Iterator[_Found]:
     for account in accounts(paths):
         for update in account.updates:
             for sink in update.fresh:
-                inner = [loop for loop, _ in sink.iteration if loop not in dict(update.step.iteration)]
+                inner = [
+                    loop for loop, _ in sink.iteration if loop not in dict(update.step.iteration)
+                ]
                 same = tuple(other for other in update.fresh if key(other) == key(sink))
                 loop = _loop(inner[-1], account.tape) if inner and len(same) > 1 else None
                 if loop is None or _learns_within(loop, account.tape):
@@ -150,8 +177,12 @@ def _loop(number: int, tape: Tape) -> Iteration | None:
 
 
 def _is_over_parts(loop: Iteration, sinks: Sequence[Backward]) -> bool:
-    """Whether the rounds of a loop get parts of a batch: by what is handed to them, or by its words."""
-    return bool(_SAYS_PARTS.search(_HUMP.sub("_", loop.text).lower())) or _differ(loop, sinks, _parts)
+    """Whether the rounds of a loop get parts of a batch: by what is handed to them, or by its
+    words.
+    """
+    return bool(_SAYS_PARTS.search(_HUMP.sub("_", loop.text).lower())) or _differ(
+        loop, sinks, _parts
+    )
 
 
 def _is_over_a_stream(loop: Iteration, sinks: Sequence[Backward]) -> bool:
@@ -159,22 +190,35 @@ def _is_over_a_stream(loop: Iteration, sinks: Sequence[Backward]) -> bool:
     return loop.over == "window" or _differ(loop, sinks, _batches)
 
 
-_Parts = dict[tuple[Span, object], set[object]]  # by where they are made and, where that is known, of what
+_Parts = dict[
+    tuple[Span, object], set[object]
+]  # by where they are made and, where that is known, of what
 
 
-def _differ(loop: Iteration, sinks: Sequence[Backward], parts: Callable[[Iteration, Backward], _Parts]) -> bool:
+def _differ(
+    loop: Iteration, sinks: Sequence[Backward], parts: Callable[[Iteration, Backward], _Parts]
+) -> bool:
     handed = [parts(loop, sink) for sink in sinks if loop.loop in dict(sink.iteration)]
-    return any(handed[0].get(key, part) != part for other in handed[1:] for key, part in other.items())
+    return any(
+        handed[0].get(key, part) != part for other in handed[1:] for key, part in other.items()
+    )
 
 
 def _learns_within(loop: Iteration, tape: Tape) -> bool:
-    """Whether the rounds of a loop hold steps of their own: tasks of meta-learning, whose losses are added up."""
-    steps = (*tape.of(OptimizerStep), *(sink for sink in tape.backwards() if sink.sink == "autograd.grad"))
+    """Whether the rounds of a loop hold steps of their own: tasks of meta-learning, whose losses
+    are added up.
+    """
+    steps = (
+        *tape.of(OptimizerStep),
+        *(sink for sink in tape.backwards() if sink.sink == "autograd.grad"),
+    )
     return any(loop.loop in dict(event.iteration) for event in steps)
 
 
 def _parts(loop: Iteration, sink: Backward) -> _Parts:
-    """The parts of tensors that this loss is computed from: of `x.chunk(4)`, `x[start : start + 8]`."""
+    """The parts of tensors that this loss is computed from: of `x.chunk(4)`,
+    `x[start : start + 8]`.
+    """
     found: _Parts = {}
     for value in sink.ancestors:
         is_before = loop.loop not in dict(value.iteration)
@@ -187,14 +231,18 @@ def _parts(loop: Iteration, sink: Backward) -> _Parts:
 
 def _slice(value: Value) -> tuple[object, object] | None:
     match value.argument(1):
-        case (slice(start=start, stop=stop), *_) | slice(start=start, stop=stop):  # `x[start : start + 8, :-1]`
+        case (slice(start=start, stop=stop), *_) | slice(
+            start=start, stop=stop
+        ):  # `x[start : start + 8, :-1]`
             is_one = isinstance(start, int) and isinstance(stop, int) and stop - start == 1
             return (start, stop) if start is not None and stop is not None and not is_one else None
     return None
 
 
 def _batches(loop: Iteration, sink: Backward) -> _Parts:
-    """The batches of loaders that this loss is computed from, but for those that the loop itself goes through."""
+    """The batches of loaders that this loss is computed from, but for those that the loop itself
+    goes through.
+    """
     found: _Parts = {}
     for value in sink.ancestors:
         match value.argument(1):
@@ -204,13 +252,18 @@ def _batches(loop: Iteration, sink: Backward) -> _Parts:
 
 
 def _after(loop: Iteration) -> str:
-    return f"after the loop over `{loop.text}`" if loop.text else f"after the loop in line {loop.at.line}"
+    return (
+        f"after the loop over `{loop.text}`"
+        if loop.text
+        else f"after the loop in line {loop.at.line}"
+    )
 
 
 def _is_of_all(sink: Backward) -> bool:
     """Whether a loss is of all micro-batches, of which this round's alone has a gradient.
 
-    features = torch.cat(kept[:j] + [model(x[j])] + kept[j + 1 :])  # kept: model(x) of all, under no_grad
+    features = torch.cat(kept[:j] + [model(x[j])] + kept[j + 1 :])  # kept: model(x) of all, under
+    no_grad
     """
     trained = {id(leaf.parameter) for leaf in sink.leaves if leaf.parameter is not None}
     return any(
@@ -222,30 +275,38 @@ def _is_of_all(sink: Backward) -> bool:
 
 
 def _is_out_of_view(sink: Backward) -> bool:
-    """Whether all that a loss hangs on was first met in its own round: `sum(criterion(**kept).values())`.
+    """Whether all that a loss hangs on was first met in its own round:
+    `sum(criterion(**kept).values())`.
 
     A model, or a criterion that is given what it made, was there in the round before.
     """
-    return bool(sink.leaves) and all(leaf.assumed and leaf.iteration == sink.iteration for leaf in sink.leaves)
+    return bool(sink.leaves) and all(
+        leaf.assumed and leaf.iteration == sink.iteration for leaf in sink.leaves
+    )
 
 
 def _is_kept_result(value: Value, trained: AbstractSet[int]) -> bool:
     """Whether it was computed from these parameters with grad mode off."""
     return not value.requires_grad and any(
-        each.cut is Cut.GRAD_MODE and any(given.parameter and id(given.parameter) in trained for given in each.inputs)
+        each.cut is Cut.GRAD_MODE
+        and any(given.parameter and id(given.parameter) in trained for given in each.inputs)
         for each in ancestors(value)
     )
 
 
 def _is_divided(tape: Tape, sinks: Sequence[Backward], step: OptimizerStep) -> bool:
-    """Whether the gradients themselves are changed between the first of these backwards and the step."""
+    """Whether the gradients themselves are changed between the first of these backwards and the
+    step.
+    """
     between = range(sinks[0].order, step.order)
     if any(event.order in between and is_gradient(event.before) for event in tape.of(InPlace)):
         return True
     return any(event.order in between and event.reads_only for event in tape.of(Clip))
 
 
-def _report(account: Account, update: Update, sink: Backward, count: str, hints: Mapping[str, str]) -> Report:
+def _report(
+    account: Account, update: Update, sink: Backward, count: str, hints: Mapping[str, str]
+) -> Report:
     optimizer = account.optimizer
     name = optimizer.name or optimizer.cls or "optimizer"
     clips = any(clipped.clip.order < update.step.order for clipped in account.clips)

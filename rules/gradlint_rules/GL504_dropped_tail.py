@@ -3,13 +3,12 @@
 The step runs on every N-th micro-batch, and nothing steps for the remainder.
 
 ## What it does
-Runs the loop over a number of batches that N does not divide, and looks what becomes of the gradients that are left at
-its end. Reports the condition of the step.
+Runs the loop over a number of batches that N does not divide, and looks what becomes of the
+gradients that are left at its end. Reports the condition of the step.
 
 ## Why it matters
-What is left is either cleared, so that these batches never train the model, or it leaks into the first update of
-the next
-epoch, which is then made of more than N micro-batches.
+What is left is either cleared, so that these batches never train the model, or it leaks into the
+first update of the next epoch, which is then made of more than N micro-batches.
 
 ## Example
 ```python
@@ -47,9 +46,9 @@ for epoch in range(2):
 ```
 
 ## What it does not report
-- A remainder that cannot exist: a number of batches that is cut to a multiple of N, a known length that N divides
-  (of a tensor, or of a `DataLoader` whose dataset, batch size and `drop_last` are written down), or one that the
-  program rules out itself (`assert len(loader) % n == 0`).
+- A remainder that cannot exist: a number of batches that is cut to a multiple of N, a known length
+  that N divides (of a tensor, or of a `DataLoader` whose dataset, batch size and `drop_last` are
+  written down), or one that the program rules out itself (`assert len(loader) % n == 0`).
 - A step behind the loop that uses what is left.
 - Loops without an end, and loops that are left by `break`.
 
@@ -68,7 +67,14 @@ from gradlint.tape import Backward, End, May, Tape
 from gradlint_rules.asked import of_tape
 from gradlint_rules.training import with_the_rest
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.windows import Accumulation, Leftover, accumulations_on, continues, is_counted, leftover
+from gradlint_rules.windows import (
+    Accumulation,
+    Leftover,
+    accumulations_on,
+    continues,
+    is_counted,
+    leftover,
+)
 from gradlint_rules.words import places, to_sink
 
 SEVERITY = Severity.WARNING
@@ -77,7 +83,9 @@ _HELP = "Step for the last batch, too: `if (i + 1) % n == 0 or i + 1 == len(load
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Every condition of a step behind which gradients are left over, on every path that comes to it."""
+    """Every condition of a step behind which gradients are left over, on every path that comes to
+    it.
+    """
     found: dict[Span, Report] = {}
     for left in paths.some(_left_over):
         found.setdefault(left.accumulation.gate.at, _report(left))
@@ -96,8 +104,14 @@ def _is_never_flushed(gate: Span, paths: Paths) -> bool:
 
 @of_tape
 def _flushed_on(tape: Tape) -> set[Span]:
-    """The conditions of steps behind which nothing is left over: it is used behind the loop, or in the next one."""
-    flushed = (each for each in _uneven(tape) if continues(each) or (leftover(each) is None and _was_run_out(each)))
+    """The conditions of steps behind which nothing is left over: it is used behind the loop, or in
+    the next one.
+    """
+    flushed = (
+        each
+        for each in _uneven(tape)
+        if continues(each) or (leftover(each) is None and _was_run_out(each))
+    )
     return {accumulation.gate.at for accumulation in flushed}
 
 
@@ -108,13 +122,17 @@ def _uneven(tape: Tape) -> Iterator[Accumulation]:
 
 
 def _comes_out_even(tape: Tape) -> bool:
-    """Whether the program makes sure that there is no remainder: it asserts so, or goes another way."""
+    """Whether the program makes sure that there is no remainder: it asserts so, or goes another
+    way.
+    """
     asserted = any(fact.detail == "even" for fact in tape.facts("asserted"))
     return asserted or any(decision.even for decision in tape.decisions)
 
 
 def _was_run_out(accumulation: Accumulation) -> bool:
-    """Whether gradients were left over at the end of the loop, and a step behind it used them, or a last one in it."""
+    """Whether gradients were left over at the end of the loop, and a step behind it used them, or a
+    last one in it.
+    """
     return accumulation.sizes[-1] < max(accumulation.sizes)
 
 
@@ -128,8 +146,13 @@ def _report(left: Leftover) -> Report:
     else:
         fate = "they are cleared unused"
     fails = "does not hold" if gate.detail == "true" else "holds"
-    message = f"no step follows the last micro-batches when `{gate.text}` {fails} at the end of the loop: {fate}"
-    then = [Related(left.then.at, "cleared here")] if not isinstance(left.then, Backward | End) else []
+    message = (
+        f"no step follows the last micro-batches when `{gate.text}` {fails} at the end of the "
+        f"loop: {fate}"
+    )
+    then = (
+        [Related(left.then.at, "cleared here")] if not isinstance(left.then, Backward | End) else []
+    )
     hints = {"early": "yes"} if left.accumulation.is_early else {}
     return Report(gate.at, message, _HELP, places(gate.at, *then, to_sink(sink)), hints=hints)
 

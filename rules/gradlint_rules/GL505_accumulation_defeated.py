@@ -3,15 +3,16 @@
 Gradients are cleared on every micro-batch while the step runs on every N-th.
 
 ## What it does
-Runs the loop until the step has come, and reports the clearing that threw away gradients of the same loss on the way:
-where a counter lets the step through, and where the step comes behind an inner loop over micro-batches. Gradients that
-are only read before they are cleared, to write down their norm, are thrown away all the same. A warning is a loss
-that is divided by the number that rounds are counted by (`step % accumulate`), where step and clearing run in every
-round, in a hook behind the accumulation of a gradient, too.
+Runs the loop until the step has come, and reports the clearing that threw away gradients of the
+same loss on the way: where a counter lets the step through, and where the step comes behind an
+inner loop over micro-batches. Gradients that are only read before they are cleared, to write down
+their norm, are thrown away all the same. A warning is a loss that is divided by the number that
+rounds are counted by (`step % accumulate`), where step and clearing run in every round, in a hook
+behind the accumulation of a gradient, too.
 
 ## Why it matters
-Each update uses the last micro-batch alone, divided by N: most of the data is computed and thrown away, and the
-effective learning rate is N times too small.
+Each update uses the last micro-batch alone, divided by N: most of the data is computed and thrown
+away, and the effective learning rate is N times too small.
 
 ## Example
 ```python
@@ -49,15 +50,16 @@ for i, x in enumerate(batches):
 ```
 
 ## What it does not report
-- Updates that come less often on purpose: a policy that is updated every second step has a loss and a clearing of
-  its own.
+- Updates that come less often on purpose: a policy that is updated every second step has a loss and
+  a clearing of its own.
 - Steps that are skipped because of what the batch holds.
-- Rounds of an inner loop whose gradients are averaged, picked from or applied by hand, and rounds that are tries: a
-  `break` or a `while` ends them.
+- Rounds of an inner loop whose gradients are averaged, picked from or applied by hand, and rounds
+  that are tries: a `break` or a `while` ends them.
 
 ## Limits
-The counter must be one that the analysis can follow: it starts from a number that is written down. A traced run does
-not see by what rounds are counted, and says nothing of losses that are divided by that number.
+The counter must be one that the analysis can follow: it starts from a number that is written down.
+A traced run does not see by what rounds are counted, and says nothing of losses that are divided by
+that number.
 """
 
 from __future__ import annotations
@@ -112,10 +114,16 @@ def _report(accumulation: Accumulation, clearing: Event) -> Report:
     name = accumulation.account.optimizer.name or accumulation.account.optimizer.cls or "optimizer"
     sink = accumulation.sinks[0]
     message = (
-        f"gradients are cleared on every micro-batch, but `{name}` steps only when {accumulation.condition}: "
+        f"gradients are cleared on every micro-batch, but `{name}` steps only when "
+        f"{accumulation.condition}: "
         f"of {backward(sink)}, only the last one counts"
     )
-    return Report(clearing.at, message, _HELP, places(clearing.at, to_sink(sink), Related(step.at, "the step")))
+    return Report(
+        clearing.at,
+        message,
+        _HELP,
+        places(clearing.at, to_sink(sink), Related(step.at, "the step")),
+    )
 
 
 def _report_loop(lost: ClearedRound) -> Report:
@@ -126,19 +134,35 @@ def _report_loop(lost: ClearedRound) -> Report:
         f"of {backward(sink)}, only the last one counts"
     )
     help_ = "Clear before the loop."
-    return Report(clearing.at, message, help_, places(clearing.at, to_sink(sink), Related(step.at, "the step")))
+    return Report(
+        clearing.at,
+        message,
+        help_,
+        places(clearing.at, to_sink(sink), Related(step.at, "the step")),
+    )
 
 
 def _report_share(share: Share) -> Report:
     name = share.account.optimizer.name or share.account.optimizer.cls or "optimizer"
     message = (
-        f"`{name}` steps and its gradients are cleared in every round, but {loss_of(share.sink)} is divided by the "
-        f"number that rounds are counted by: each micro-batch is an update of its own, by a share of its gradient"
+        f"`{name}` steps and its gradients are cleared in every round, but "
+        f"{loss_of(share.sink)} is divided by the "
+        "number that rounds are counted by: each micro-batch is an update of its own, by a "
+        "share of its gradient"
     )
     divided = Related(share.quotient.at, "the loss is divided here")
-    related = places(share.clearing.at, to_sink(share.sink), divided, Related(share.step.at, "the step"))
+    related = places(
+        share.clearing.at, to_sink(share.sink), divided, Related(share.step.at, "the step")
+    )
     help_ = "Step and clear where the window is full, or do not divide."
-    return Report(share.clearing.at, message, help_, related, severity=Severity.WARNING, hints={"share": "yes"})
+    return Report(
+        share.clearing.at,
+        message,
+        help_,
+        related,
+        severity=Severity.WARNING,
+        hints={"share": "yes"},
+    )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -3,13 +3,12 @@
 `i % N == 0` with `i` counted from 0: the first step comes after one micro-batch.
 
 ## What it does
-Runs the loop, and reports the condition of the step where the first window holds one micro-batch and the next ones
-hold N.
+Runs the loop, and reports the condition of the step where the first window holds one micro-batch
+and the next ones hold N.
 
 ## Why it matters
-The first update of every epoch is made of a single micro-batch that was divided by N, and all later windows are
-shifted:
-what follows the last one is left over.
+The first update of every epoch is made of a single micro-batch that was divided by N, and all later
+windows are shifted: what follows the last one is left over.
 
 ## Example
 ```python
@@ -86,7 +85,8 @@ def _report(accumulation: Accumulation) -> Report:
     gate, step = accumulation.gate, accumulation.windows[0].update.step
     holds = "holds" if gate.detail == "true" else "is false"
     message = (
-        f"`{gate.text}` {holds} for the first micro-batch already: the first update is made of one, the next of several"
+        f"`{gate.text}` {holds} for the first micro-batch already: the first update is made of "
+        "one, the next of several"
     )
     related = Related(step.at, "steps after the first micro-batch")
     return Report(gate.at, message, _HELP, places(gate.at, related, to_sink(accumulation.sinks[0])))

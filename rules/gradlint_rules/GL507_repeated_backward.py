@@ -3,12 +3,13 @@
 A graph that a backward has already freed is back-propagated again.
 
 ## What it does
-Reports the second backward through a part of a graph that saved tensors, where the first one did not retain it: two
-losses that share a forward and are back-propagated one after the other, one loss twice, or a state that is carried
-from one iteration into the next without `detach()`.
+Reports the second backward through a part of a graph that saved tensors, where the first one did
+not retain it: two losses that share a forward and are back-propagated one after the other, one loss
+twice, or a state that is carried from one iteration into the next without `detach()`.
 
 ## Why it matters
-A backward frees what the graph saved, and the next one raises: "Trying to backward through the graph a second time".
+A backward frees what the graph saved, and the next one raises: "Trying to backward through the
+graph a second time".
 
 ## Example
 ```python
@@ -79,14 +80,15 @@ for chunk in torch.randn(3, 2, 4):
 - Backwards with `retain_graph=True` or `create_graph=True` before.
 - A shared part that saved nothing, such as `add`, `view`, `cat`, `sum`: nothing was freed.
 - Losses that share parameters and no activations.
-- In a module with no trainer in view, a state that is no buffer: whoever calls it puts that back (`net.state = None`).
-  A buffer that is kept with its graph is told where it is set. Where an argument alone can carry a gradient into it,
-  nothing is said: the argument may be a number.
+- In a module with no trainer in view, a state that is no buffer: whoever calls it puts that back
+  (`net.state = None`). A buffer that is kept with its graph is told where it is set. Where an
+  argument alone can carry a gradient into it, nothing is said: the argument may be a number.
 
 ## Limits
-`retain_graph=True` makes the carried state run, but then its graph grows with every step: see `graph-retention`
-(GL508). Code out of view that is given a module (`functional.reset_net(net)`) is taken to reset what the module keeps
-of earlier calls: where it is given one in each round, nothing that is kept is reported.
+`retain_graph=True` makes the carried state run, but then its graph grows with every step: see
+`graph-retention` (GL508). Code out of view that is given a module (`functional.reset_net(net)`) is
+taken to reset what the module keeps of earlier calls: where it is given one in each round, nothing
+that is kept is reported.
 """
 
 from __future__ import annotations
@@ -116,7 +118,9 @@ def check(paths: Paths) -> Iterator[Report]:
     freed = {id(sink): (value, first) for sink, value, first in paths.some(_repeated)}
     told: set[Span] = set()
     for at_sink in arrivals(paths):
-        again = [(arrival, *freed[id(arrival.sink)]) for arrival in at_sink if id(arrival.sink) in freed]
+        again = [
+            (arrival, *freed[id(arrival.sink)]) for arrival in at_sink if id(arrival.sink) in freed
+        ]
         if again and again[0][0].sink.at not in told:
             told.add(again[0][0].sink.at)
             rivals = [arrival for arrival in at_sink if id(arrival.sink) not in freed]
@@ -126,38 +130,65 @@ def check(paths: Paths) -> Iterator[Report]:
 def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
     arrival, value, first = freed
     sink = arrival.sink
-    condition = when(conditions(arrival, [rival for rival in rivals if rival.tape is not arrival.tape], sink.at))
+    condition = when(
+        conditions(arrival, [rival for rival in rivals if rival.tape is not arrival.tape], sink.at)
+    )
     shared = f"through {maker(value)} on line {value.at.line}, which"
     if first.at == sink.at:
-        message = f"{backward(sink)} runs {shared} the same backward freed in the round before{condition}: it raises"
+        message = (
+            f"{backward(sink)} runs {shared} the same backward freed in the round "
+            f"before{condition}: it raises"
+        )
         advice = "Detach what is carried from one round into the next: `state = state.detach()`."
     else:
-        message = f"{backward(sink)} runs {shared} {backward(first)} has freed{condition}: it raises"
-        advice = "Add the losses and run one backward, or keep the graph of the first with `retain_graph=True`."
-    met = [Related(value.at, "computed here, and part of both graphs"), Related(first.at, "freed by this backward")]
-    at = _kept(arrival.tape, sink, value) if sink.assumed else sink.at  # nobody has written what drives a part
+        message = (
+            f"{backward(sink)} runs {shared} {backward(first)} has freed{condition}: it raises"
+        )
+        advice = (
+            "Add the losses and run one backward, or keep the graph of the first with "
+            "`retain_graph=True`."
+        )
+    met = [
+        Related(value.at, "computed here, and part of both graphs"),
+        Related(first.at, "freed by this backward"),
+    ]
+    at = (
+        _kept(arrival.tape, sink, value) if sink.assumed else sink.at
+    )  # nobody has written what drives a part
     return Report(at, message, advice, places(at, *met), hints=_carried(sink, first))
 
 
 def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:
-    """Each backward that meets freed values: it, the latest of these, and the backward that freed it.
+    """Each backward that meets freed values: it, the latest of these, and the backward that freed
+    it.
 
-    A non-leaf in the place of a leaf is what GL515 tells, which ends the program before: an optimizer refuses it, and
-    its `grad` is None.
+    A non-leaf in the place of a leaf is what GL515 tells, which ends the program before: an
+    optimizer refuses it, and its `grad` is None.
     """
     refused = {id(fact.value) for fact in tape.facts(*_REFUSED) if _is_refused(fact)}
     written = [each for each in backwards(tape) if not each[0].assumed]
     for sink, values, freed_by in [*written, *driven(tape)]:
-        again = next((value for value in values if id(value) in freed_by and id(value) not in refused), None)
+        again = next(
+            (value for value in values if id(value) in freed_by and id(value) not in refused), None
+        )
         if again is not None:
             yield sink, again, freed_by[id(again)]
 
 
 def _kept(tape: Tape, sink: Backward, value: Value) -> Span:
-    """Where a part has kept what the round before computed: where a buffer got it, else where it was computed."""
+    """Where a part has kept what the round before computed: where a buffer got it, else where it
+    was computed.
+    """
     now, met = dict(sink.iteration), {id(each) for each in sink.graph}
-    carried = (fact for fact in tape.facts("buffer-set") if fact.value is not None and id(fact.value) in met)
-    return next((fact.at for fact in carried if fact.value is not None and _is_earlier(fact.value, now)), value.at)
+    carried = (
+        fact
+        for fact in tape.facts("buffer-set")
+        if fact.value is not None and id(fact.value) in met
+    )
+    return next(
+        (fact.at for fact in carried if fact.value is not None and _is_earlier(fact.value, now)),
+        value.at,
+    )
 
 
 def _is_refused(fact: Fact) -> bool:
@@ -167,7 +198,9 @@ def _is_refused(fact: Fact) -> bool:
 
 
 def _carried(sink: Backward, first: Backward) -> dict[str, str]:
-    """The names of what one round took over from an earlier one, where the same backward runs in both."""
+    """The names of what one round took over from an earlier one, where the same backward runs in
+    both.
+    """
     if sink.at != first.at:
         return {"carried": "", "again": ""}
     now = dict(sink.iteration)
@@ -175,13 +208,19 @@ def _carried(sink: Backward, first: Backward) -> dict[str, str]:
         source.name.rpartition(".")[2]
         for value in sink.graph
         for source in value.inputs
-        if source.requires_grad and not source.is_leaf and _is_earlier(source, now) and not _is_earlier(value, now)
+        if source.requires_grad
+        and not source.is_leaf
+        and _is_earlier(source, now)
+        and not _is_earlier(value, now)
     }
     return {"carried": " ".join(sorted(names - {""})), "again": "yes"}
 
 
 def _is_earlier(value: Value, now: dict[int, int]) -> bool:
-    return any(loop in now and number < now[loop] for loop, number in value.iteration) or not value.iteration
+    return (
+        any(loop in now and number < now[loop] for loop, number in value.iteration)
+        or not value.iteration
+    )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -1,16 +1,19 @@
 """# graph-retention (GL508)
 
-A value with gradient is kept beyond its iteration, and its graph with it: memory grows with every step.
+A value with gradient is kept beyond its iteration, and its graph with it: memory grows with every
+step.
 
 ## What it does
-Reports the accumulation, `total += loss`, `losses.append(loss)`, a replay buffer of outputs, a state carried along
-with `retain_graph=True`, where the kept value still has its graph; in Lightning's `training_step` and a Trainer's
-`compute_loss`, what their objects keep from one batch to the next. A state that is carried along is one finding, where
-the loop gets it; what is computed anew from it in each round is none.
+Reports the accumulation, `total += loss`, `losses.append(loss)`, a replay buffer of outputs, a
+state carried along with `retain_graph=True`, where the kept value still has its graph; in
+Lightning's `training_step` and a Trainer's `compute_loss`, what their objects keep from one batch
+to the next. A state that is carried along is one finding, where the loop gets it; what is computed
+anew from it in each round is none.
 
 ## Why it matters
-A tensor keeps the graph it came from, and the graph keeps activations and outputs. A running total of losses holds
-every graph of the epoch. Memory grows slowly, and the crash comes late and elsewhere.
+A tensor keeps the graph it came from, and the graph keeps activations and outputs. A running total
+of losses holds every graph of the epoch. Memory grows slowly, and the crash comes late and
+elsewhere.
 
 ## Example
 ```python
@@ -46,7 +49,8 @@ assert all(loss.grad_fn is not None for loss in losses)
 ```
 
 ## Use instead
-`loss.item()` for a number, `loss.detach()` where waiting for the device in every step costs too much:
+`loss.item()` for a number, `loss.detach()` where waiting for the device in every step costs too
+much:
 
 ```python
 import torch
@@ -66,15 +70,18 @@ assert all(loss.grad_fn is None for loss in losses)
 ```
 
 ## What it does not report
-- What a later backward needs: log-probabilities of an episode, the terms of a loss that is summed in a loop and
-  back-propagated after it.
+- What a later backward needs: log-probabilities of an episode, the terms of a loss that is summed
+  in a loop and back-propagated after it.
 - What is detached, or made under `no_grad`.
-- A sum of losses that were computed before the loop, and what is written once: `if norm < 0: norm[0] = scores.mean()`.
-- What is kept of the backwards of one step, and given up with it: a sum over a few scales of one image.
+- A sum of losses that were computed before the loop, and what is written once:
+  `if norm < 0: norm[0] = scores.mean()`.
+- What is kept of the backwards of one step, and given up with it: a sum over a few scales of one
+  image.
 - Lists that end with the iteration. A deque with a bound below 1000, `deque(maxlen=20)`, is a note.
 
 ## Limits
-Only in what trains: where no backward is in view, keeping outputs with their graphs can be what is wanted.
+Only in what trains: where no backward is in view, keeping outputs with their graphs can be what is
+wanted.
 """
 
 from __future__ import annotations
@@ -95,7 +102,11 @@ from gradlint_rules.words import calls, places, quoted
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _Keeping = tuple[Span, str]  # where something is kept, and how
-_HOW = {"append": "puts {} into a list", "sum": "adds to {}", "state": "carries {} into the next iteration"}
+_HOW = {
+    "append": "puts {} into a list",
+    "sum": "adds to {}",
+    "state": "carries {} into the next iteration",
+}
 _HELP = "Keep `.item()` or `.detach()` of it."
 _BETWEEN = "Detach it behind the backward, before the next iteration begins."
 
@@ -113,7 +124,10 @@ def _is_never_needed(keeping: _Keeping, paths: Paths) -> bool:
     """Whether no later backward needs what is kept there on any path, whatever was not run."""
 
     def since(tape: Tape) -> int:
-        return min((_begun(event, tape) for event in tape.of(Kept) if (event.at, event.how) == keeping), default=0)
+        return min(
+            (_begun(event, tape) for event in tape.of(Kept) if (event.at, event.how) == keeping),
+            default=0,
+        )
 
     return bool(paths.never(lambda tape: keeping in _needed_on(tape), May.BACKWARD, since=since))
 
@@ -135,7 +149,9 @@ def _retained(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
     needed = _needed_on(tape)
     vague = {id(event) for event in _vague(kept)}
     sinks = tape.backwards() if kept else ()
-    graphs = {id(value) for sink in sinks for value in surely_visited(sink, tape) if not value.is_leaf}
+    graphs = {
+        id(value) for sink in sinks for value in surely_visited(sink, tape) if not value.is_leaf
+    }
     for event in kept:
         if (event.at, event.how) in needed or id(event) in vague or _is_written_once(event, tape):
             continue
@@ -159,63 +175,89 @@ def _report(event: Kept, tape: Tape) -> Report:
 
 
 def _is_trained(event: Kept, tape: Tape) -> bool:
-    """Whether a loss of the round is computed from it, too: without its graph there, that would lose its gradient."""
+    """Whether a loss of the round is computed from it, too: without its graph there, that would
+    lose its gradient.
+    """
     return any(value is event.value for sink in tape.backwards() for value in sink.graph)
 
 
 def _message(event: Kept) -> str:
     if event.how == "window":
-        return f"this puts {quoted(event.value)} into a deque together with its graph: so many graphs stay in memory"
+        return (
+            f"this puts {quoted(event.value)} into a deque together with its graph: so many "
+            "graphs stay in memory"
+        )
     deed = _HOW.get(event.how, "keeps {}").format(quoted(event.value))
     return f"this {deed} together with its graph: memory grows with every iteration"
 
 
 def _is_written_once(event: Kept, tape: Tape) -> bool:
-    """Whether it is written where the memory that it is written into was asked first: `if total < 0: total = …`."""
+    """Whether it is written where the memory that it is written into was asked first:
+    `if total < 0: total = …`.
+    """
     asked = (decision for decision in tape.decisions if is_below(event, decision))
     storage = event.value.storage
-    return storage is not None and any(value.storage is storage for decision in asked for value in decision.about)
+    return storage is not None and any(
+        value.storage is storage for decision in asked for value in decision.about
+    )
 
 
 def _is_part_of_a_step(event: Kept, tape: Tape) -> bool:
-    """Whether each step comes after all rounds of the loop, for the next of which it starts anew: they are but few."""
+    """Whether each step comes after all rounds of the loop, for the next of which it starts anew:
+    they are but few.
+    """
     loops = [loop for loop, _ in event.iteration]
     steps = [{loop for loop, _ in step.iteration} for step in tape.of(OptimizerStep)]
-    return bool(steps) and bool(loops) and not any(loops[-1] in around for around in steps) and set(loops[:-1]) in steps
+    return (
+        bool(steps)
+        and bool(loops)
+        and not any(loops[-1] in around for around in steps)
+        and set(loops[:-1]) in steps
+    )
 
 
 def _vague(events: Sequence[Kept]) -> Iterator[Kept]:
-    """What is said to be kept where it was made, although the place that keeps it is known as well."""
+    """What is said to be kept where it was made, although the place that keeps it is known as
+    well.
+    """
     placed = {id(event.value) for event in events if event.at != event.value.at}
     return (event for event in events if event.at == event.value.at and id(event.value) in placed)
 
 
 def _is_needed(event: Kept, tape: Tape) -> bool:
-    """Whether a backward of a later round, or after the loop, runs through what was kept, and is done with it then."""
+    """Whether a backward of a later round, or after the loop, runs through what was kept, and is
+    done with it then.
+    """
     around = {loop for loop, _ in event.iteration[-1:]}
     later = (
         sink
         for sink in tape.backwards()
-        if sink.order > event.order and not (sink.retain_graph and around <= {loop for loop, _ in sink.iteration})
+        if sink.order > event.order
+        and not (sink.retain_graph and around <= {loop for loop, _ in sink.iteration})
     )
-    elsewhere = (sink for sink in later if sink.iteration[: len(event.iteration)] != event.iteration)
+    elsewhere = (
+        sink for sink in later if sink.iteration[: len(event.iteration)] != event.iteration
+    )
     return any(value is event.value for sink in elsewhere for value in sink.graph)
 
 
 def _is_refused(event: Kept, tape: Tape) -> bool:
-    """Whether the backward through what is carried along meets what an earlier one has freed: it raises (GL507)."""
+    """Whether the backward through what is carried along meets what an earlier one has freed: it
+    raises (GL507).
+    """
     return any(
-        any(value is event.value for value in sink.graph) and any(id(value) in freed_by for value in values)
+        any(value is event.value for value in sink.graph)
+        and any(id(value) in freed_by for value in values)
         for sink, values, freed_by in backwards(tape)
     )
 
 
 def _is_certain(event: Kept, graphs: set[int]) -> bool:
-    """Whether the gradient is more than assumed: a backward runs through the same operations, or it comes from known
-    parameters and is seen to be put into a list.
+    """Whether the gradient is more than assumed: a backward runs through the same operations, or it
+    comes from known parameters and is seen to be put into a list.
 
-    That one part of a result carries gradient (the loss) says nothing of another (how many samples there were), nor
-    of what code out of view makes of it (an accuracy).
+    That one part of a result carries gradient (the loss) says nothing of another (how many samples
+    there were), nor of what code out of view makes of it (an accuracy).
     """
     is_placed = event.how in ("append", "window") and event.at != event.value.at
     pending, seen = [event.value], {id(event.value)}
@@ -234,7 +276,9 @@ def _is_trainable(value: Value) -> bool:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Keeps the value without its graph; where a loss of the round needs that, it is to be dropped between rounds."""
+    """Keeps the value without its graph; where a loss of the round needs that, it is to be dropped
+    between rounds.
+    """
     if "trained" in finding.hints:
         raise NoFixError("the loss of this round is computed from it")
     return safe("Keep it without its graph", kept_detached(finding, source))

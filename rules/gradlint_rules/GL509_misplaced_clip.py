@@ -3,12 +3,13 @@
 Gradients are clipped after the step, before the backward, or after each micro-batch of a window.
 
 ## What it does
-Reports a clipping that never meets gradients which a later step will use. A clipping in every round of a window, to
-whose gradients the later rounds add, is a warning.
+Reports a clipping that never meets gradients which a later step will use. A clipping in every round
+of a window, to whose gradients the later rounds add, is a warning.
 
 ## Why it matters
-The step uses the gradients as they are: the protection against large ones that the code seems to have is not there.
-Within a window, what the first micro-batches gave is cut again and again, and the last one counts most.
+The step uses the gradients as they are: the protection against large ones that the code seems to
+have is not there. Within a window, what the first micro-batches gave is cut again and again, and
+the last one counts most.
 
 ## Example
 ```python
@@ -42,7 +43,8 @@ for x in torch.randn(5, 8, 4):
 
 ## What it does not report
 - Measuring: `clip_grad_norm_(parameters, float("inf"))` changes nothing.
-- Clipping a second time, where the same gradients are clipped between the backward and the step as well.
+- Clipping a second time, where the same gradients are clipped between the backward and the step as
+  well.
 - Clipping parameters (not gradients) after the step, as Wasserstein critics do.
 
 ## Limits
@@ -77,7 +79,9 @@ def check(paths: Paths) -> Iterator[Report]:
     found: dict[Key, tuple[Account, Clipped]] = {}
     for account, clipped in paths.some(_misplaced):
         found.setdefault(key(clipped.clip), (account, clipped))
-    yield from (_report(*found[place]) for place in sorted(found) if _is_never_in_time(place, paths))
+    yield from (
+        _report(*found[place]) for place in sorted(found) if _is_never_in_time(place, paths)
+    )
     within = {key(repeated.clip): repeated for repeated in paths.some(_within_windows)}
     yield from (_report_repeated(within[place]) for place in sorted(within))
 
@@ -93,7 +97,9 @@ def _misplaced(tape: Tape) -> Iterator[tuple[Account, Clipped]]:
 
 @dataclass(frozen=True, slots=True)
 class _Repeated:
-    """A clipping after one micro-batch of a window, and a backward behind it that adds to what it clipped."""
+    """A clipping after one micro-batch of a window, and a backward behind it that adds to what it
+    clipped.
+    """
 
     clip: Clip
     added: Backward
@@ -115,20 +121,28 @@ def _within_windows(tape: Tape) -> Iterator[_Repeated]:
 
 
 def _windows(tape: Tape) -> Iterator[tuple[Account, OptimizerStep, Sequence[Backward]]]:
-    """The gradients that steps use of several rounds: of a window that a counter closes, or of an inner loop."""
+    """The gradients that steps use of several rounds: of a window that a counter closes, or of an
+    inner loop.
+    """
     for accumulation in accumulations_on(tape):
         for window in accumulation.windows if is_counted(accumulation) else ():
             yield accumulation.account, window.update.step, window.fresh
     for account in accounts_on(tape):
         for update in account.updates:
-            inner = [sink for sink in update.fresh if len(sink.iteration) > len(update.step.iteration)]
+            inner = [
+                sink for sink in update.fresh if len(sink.iteration) > len(update.step.iteration)
+            ]
             for place in dict.fromkeys(map(key, inner)):
-                sinks = [sink for sink in inner if key(sink) == place and sink.is_within(update.step)]
+                sinks = [
+                    sink for sink in inner if key(sink) == place and sink.is_within(update.step)
+                ]
                 yield account, update.step, sinks
 
 
 def _is_added_to(clip: Clip, sink: Backward) -> bool:
-    """Whether a backward gives gradients to what a clipping clipped: not where each clips the head of its own task."""
+    """Whether a backward gives gradients to what a clipping clipped: not where each clips the head
+    of its own task.
+    """
     return share(identities(clip.parameters), reached(sink))
 
 
@@ -150,7 +164,12 @@ def _is_never_in_time(place: Key, paths: Paths) -> bool:
 @of_tape
 def _in_time(tape: Tape) -> set[Key]:
     """The clippings of a path that find gradients."""
-    return {key(clipped.clip) for account in _training(tape) for clipped in account.clips if clipped.fresh}
+    return {
+        key(clipped.clip)
+        for account in _training(tape)
+        for clipped in account.clips
+        if clipped.fresh
+    }
 
 
 def _training(tape: Tape) -> list[Account]:
@@ -158,18 +177,26 @@ def _training(tape: Tape) -> list[Account]:
 
 
 def _is_misplaced(account: Account, clip: Clip, in_time: Sequence[Clip]) -> bool:
-    """Whether the backward and the step of its round stand on the same side of it, and no other clip between them."""
+    """Whether the backward and the step of its round stand on the same side of it, and no other
+    clip between them.
+    """
     if clip.exhausted or not clip.iteration:
         return False
     trained = {each for sink in account.backwards for each in sink.iteration}
-    steps_in = {each[0] for update in account.updates for each in update.step.iteration if each in trained}
+    steps_in = {
+        each[0] for update in account.updates for each in update.step.iteration if each in trained
+    }
     mine = clip.iteration
-    while len(mine) > 1 and mine[-1][0] not in steps_in:  # a loop over groups or parameters alone, or over the stages
+    while (
+        len(mine) > 1 and mine[-1][0] not in steps_in
+    ):  # a loop over groups or parameters alone, or over the stages
         mine = mine[:-1]
     loop, _ = mine[len(mine) - 1]
     if any(loop in dict(other.iteration) and _is_of_the_same(clip, other) for other in in_time):
         return False
-    return any(update.step.iteration[: len(mine)] == mine and update.fresh for update in account.updates)
+    return any(
+        update.step.iteration[: len(mine)] == mine and update.fresh for update in account.updates
+    )
 
 
 def _is_of_the_same(clip: Clip, other: Clip) -> bool:
@@ -177,27 +204,43 @@ def _is_of_the_same(clip: Clip, other: Clip) -> bool:
 
 
 def _report(account: Account, clipped: Clipped) -> Report:
-    where = "after the step has used them" if clipped.after_step else "before the backward has computed them"
+    where = (
+        "after the step has used them"
+        if clipped.after_step
+        else "before the backward has computed them"
+    )
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
     message = f"gradients are clipped {where}: `{name}` steps with gradients of any size"
     step = next(update.step for update in account.updates)
-    return Report(clipped.clip.at, message, _HELP, places(clipped.clip.at, Related(step.at, "the step")))
+    return Report(
+        clipped.clip.at, message, _HELP, places(clipped.clip.at, Related(step.at, "the step"))
+    )
 
 
 def _report_repeated(found: _Repeated) -> Report:
     name = found.optimizer.name or found.optimizer.cls or "optimizer"
     message = (
-        f"gradients are clipped after each micro-batch, before `{name}` steps: {backward(found.added)} adds to what "
+        f"gradients are clipped after each micro-batch, before `{name}` steps: "
+        f"{backward(found.added)} adds to what "
         "was clipped, which is then clipped again"
     )
-    related = places(found.clip.at, Related(found.added.at, "added here"), Related(found.step.at, "the step"))
+    related = places(
+        found.clip.at, Related(found.added.at, "added here"), Related(found.step.at, "the step")
+    )
     return Report(
-        found.clip.at, message, "Clip once, right before the step.", related, Severity.WARNING, hints={"window": "yes"}
+        found.clip.at,
+        message,
+        "Clip once, right before the step.",
+        related,
+        Severity.WARNING,
+        hints={"window": "yes"},
     )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix | None:
-    """Clips between the backward and the step; within a window, where nothing else reads the norm."""
+    """Clips between the backward and the step; within a window, where nothing else reads the
+    norm.
+    """
     if not finding.hints.get("window"):
         return safe("Clip between the backward and the step", clipped_between(finding, source))
     if not isinstance(source.statement(finding.at), ast.Expr):

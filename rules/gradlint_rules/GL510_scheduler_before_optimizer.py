@@ -3,11 +3,12 @@
 The learning-rate scheduler steps before the optimizer's first step.
 
 ## What it does
-Reports the scheduler's step where, on every path that comes to it, its optimizer has not stepped yet and does so later.
+Reports the scheduler's step where, on every path that comes to it, its optimizer has not stepped
+yet and does so later.
 
 ## Why it matters
-The first value of the schedule is skipped, and all others come one step too early. PyTorch warns: "Detected call of
-`lr_scheduler.step()` before `optimizer.step()`".
+The first value of the schedule is skipped, and all others come one step too early. PyTorch warns:
+"Detected call of `lr_scheduler.step()` before `optimizer.step()`".
 
 ## Example
 ```python
@@ -47,7 +48,8 @@ for epoch in range(3):
 - `if epoch > 0: scheduler.step()` at the top of an epoch.
 - `ReduceLROnPlateau` and `CosineAnnealingWarmRestarts`, which may be stepped at any time.
 - Winding a schedule forward before training is resumed.
-- A step behind a question that each round can answer otherwise: `if step >= warmup: scheduler.step()`.
+- A step behind a question that each round can answer otherwise:
+  `if step >= warmup: scheduler.step()`.
 - `scheduler.step(epoch)`, which sets the value that belongs to the epoch.
 
 ## Limits
@@ -74,7 +76,9 @@ _AT_ANY_TIME = ("ReduceLROnPlateau", "CosineAnnealingWarmRestarts", "SWALR")
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Every scheduler step that comes before the first step of its optimizer, on all the paths that come to it."""
+    """Every scheduler step that comes before the first step of its optimizer, on all the paths that
+    come to it.
+    """
     found: dict[Key, tuple[SchedulerStep, OptimizerStep]] = {}
     is_alone = len({optimizer.name for optimizer in paths.some(Tape.optimizers)}) == 1
     for event, step in paths.some(lambda tape: _stepped(tape, is_alone=is_alone)):
@@ -93,13 +97,17 @@ def _sound_on(tape: Tape, *, is_alone: bool) -> set[Key]:
 
 
 def _stepped(tape: Tape, *, is_alone: bool) -> Iterator[tuple[SchedulerStep, OptimizerStep | None]]:
-    """The first time that each scheduler steps on a path, with the first step of its optimizer where that is later."""
+    """The first time that each scheduler steps on a path, with the first step of its optimizer
+    where that is later.
+    """
     seen: set[Key] = set()
     for event in tape.of(SchedulerStep):
         if key(event) not in seen:
             seen.add(key(event))
             first = _first_step(event, tape, is_alone=is_alone)
-            if first is not None and (first.order < event.order or _is_for_later_rounds(event, first, tape)):
+            if first is not None and (
+                first.order < event.order or _is_for_later_rounds(event, first, tape)
+            ):
                 first = None
             yield event, first
 
@@ -107,10 +115,16 @@ def _stepped(tape: Tape, *, is_alone: bool) -> Iterator[tuple[SchedulerStep, Opt
 def _first_step(event: SchedulerStep, tape: Tape, *, is_alone: bool) -> OptimizerStep | None:
     """The first step of the optimizer that this scheduler steers, where the two steps share a loop.
 
-    Which one a scheduler made out of view steers is known where the optimizer `is_alone` on all paths.
+    Which one a scheduler made out of view steers is known where the optimizer `is_alone` on all
+    paths.
     """
     scheduler = event.scheduler
-    if scheduler.cls.endswith(_AT_ANY_TIME) or not event.iteration or _is_told(event) or is_out_of_view(scheduler):
+    if (
+        scheduler.cls.endswith(_AT_ANY_TIME)
+        or not event.iteration
+        or _is_told(event)
+        or is_out_of_view(scheduler)
+    ):
         return None
     steps = list(tape.of(OptimizerStep))
     if scheduler.optimizer is not None:
@@ -123,25 +137,34 @@ def _first_step(event: SchedulerStep, tape: Tape, *, is_alone: bool) -> Optimize
 
 
 def _is_for_later_rounds(event: SchedulerStep, first: OptimizerStep, tape: Tape) -> bool:
-    """Whether it stands behind a question that each round can answer otherwise, and the optimizer's step does not:
-    `if step >= warmup: scheduler.step()`."""
-    asked = (each.whole for each in tape.decisions if each.loop is not None and each.whole is not None)
+    """Whether it stands behind a question that each round can answer otherwise, and the optimizer's
+    step does not: `if step >= warmup: scheduler.step()`.
+    """
+    asked = (
+        each.whole for each in tape.decisions if each.loop is not None and each.whole is not None
+    )
     return any(whole.encloses(event.at) and not whole.encloses(first.at) for whole in asked)
 
 
 def _is_told(event: SchedulerStep) -> bool:
-    """Whether the step is told its number, `scheduler.step(epoch)`: that sets a value, and skips none."""
+    """Whether the step is told its number, `scheduler.step(epoch)`: that sets a value, and skips
+    none.
+    """
     return bool(event.text) and not event.text.endswith("()")
 
 
 def _around(event: SchedulerStep, tape: Tape) -> tuple[tuple[int, int], ...]:
-    """The rounds of loops around a scheduler's step, without a loop over schedulers: each steps in one round of it."""
+    """The rounds of loops around a scheduler's step, without a loop over schedulers: each steps in
+    one round of it.
+    """
     steps = [step.iteration for step in tape.of(OptimizerStep)]
     own = [one.iteration for one in tape.of(SchedulerStep) if one.scheduler is event.scheduler]
     around = event.iteration
     while len(around) > 1:
         *outer, (loop, number) = around
-        comes_round = any(other == loop and again != number for iteration in own for other, again in iteration)
+        comes_round = any(
+            other == loop and again != number for iteration in own for other, again in iteration
+        )
         if comes_round or any(step[: len(around)] == around for step in steps):
             break
         around = tuple(outer)
@@ -150,9 +173,15 @@ def _around(event: SchedulerStep, tape: Tape) -> tuple[tuple[int, int], ...]:
 
 def _report(event: SchedulerStep, step: OptimizerStep) -> Report:
     name = event.scheduler.name or "the scheduler"
-    message = f"`{name}` steps before the optimizer's first step: the first value of the schedule is skipped"
+    message = (
+        f"`{name}` steps before the optimizer's first step: the first value of the schedule is "
+        "skipped"
+    )
     return Report(
-        event.at, message, _HELP, places(event.at, Related(step.at, "the optimizer's first step comes later"))
+        event.at,
+        message,
+        _HELP,
+        places(event.at, Related(step.at, "the optimizer's first step comes later")),
     )
 
 

@@ -1,17 +1,20 @@
 """# missing-step (GL511)
 
-A loop runs backward and clears the gradients, but nothing steps; or it steps, and nothing is back-propagated.
+A loop runs backward and clears the gradients, but nothing steps; or it steps, and nothing is
+back-propagated.
 
 ## What it does
-Reports the backward in a loop that clears the gradients of an optimizer in every round and never uses them, on no path;
-or on no path of its side of a branch, on whose other side a scaler scales the same loss and steps; or the
-`loss.backward` that is written without parentheses. Where a program has no backward at all, reports the step of
-an optimizer whose parameters the loss before it would train, or whose gradients `autograd.grad` returns and nothing
-stores; likewise the step of an optimizer that no backward reaches, behind one whose gradients no optimizer uses: it
-was given the parameters of another model.
+Reports the backward in a loop that clears the gradients of an optimizer in every round and never
+uses them, on no path; or on no path of its side of a branch, on whose other side a scaler scales
+the same loss and steps; or the `loss.backward` that is written without parentheses. Where a program
+has no backward at all, reports the step of an optimizer whose parameters the loss before it would
+train, or whose gradients `autograd.grad` returns and nothing stores; likewise the step of an
+optimizer that no backward reaches, behind one whose gradients no optimizer uses: it was given the
+parameters of another model.
 
 ## Why it matters
-The gradients are computed and thrown away: the model stays as it was initialised, and no error is raised.
+The gradients are computed and thrown away: the model stays as it was initialised, and no error is
+raised.
 
 ## Example
 ```python
@@ -42,15 +45,17 @@ for x in torch.randn(5, 8, 4):
 ```
 
 ## What it does not report
-- Gradients that are read, set or clipped, or whose parameters are updated by hand; what is put into parameters in place
-  of one (`p.grad_sample = …`, `p.main_grad = …`).
+- Gradients that are read, set or clipped, or whose parameters are updated by hand; what is put into
+  parameters in place of one (`p.grad_sample = …`, `p.main_grad = …`).
 - Gradients of inputs: adversarial examples, inversion, saliency.
-- A loss that is computed and never back-propagated beside one that is: that is `unused-loss` (GL111).
-- An optimizer that is handed to code that is not in view, or that other methods of its object step (a warm-up).
+- A loss that is computed and never back-propagated beside one that is: that is `unused-loss`
+  (GL111).
+- An optimizer that is handed to code that is not in view, or that other methods of its object step
+  (a warm-up).
 
 ## Limits
-Steps taken by code out of view are not seen; such code rarely clears by itself. Of an optimizer that was not seen made,
-only what is cleared by its own name counts.
+Steps taken by code out of view are not seen; such code rarely clears by itself. Of an optimizer
+that was not seen made, only what is cleared by its own name counts.
 """
 
 from __future__ import annotations
@@ -92,12 +97,19 @@ from gradlint_rules.words import backward, owners, places, shortly
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_UNREGISTERED = ("plain-container", "non-leaf-parameter", "non-leaf-grad", "non-leaf-attribute")  # GL514, GL515
+_UNREGISTERED = (
+    "plain-container",
+    "non-leaf-parameter",
+    "non-leaf-grad",
+    "non-leaf-attribute",
+)  # GL514, GL515
 _COMPARES = re.compile(r"[<>%]|== *\d")
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Every backward whose gradients are cleared in every round and never used; or that is not called."""
+    """Every backward whose gradients are cleared in every round and never used; or that is not
+    called.
+    """
     has_optimizers = any(paths.some(lambda tape: (*tape.of(OptimizerMade), *tape.optimizers())))
     found = list(_without_step(paths)) if has_optimizers and not _hides_code(paths) else []
     if found and paths.never(_uses_gradients, May.READ | May.CLEAR | May.CLIP):
@@ -112,13 +124,19 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _without_step(paths: Paths) -> Iterator[Report]:
     told: set[Span] = set()
-    used = {sink for account in accounts(paths) for update in account.updates for sink in update.fresh}
+    used = {
+        sink for account in accounts(paths) for update in account.updates for sink in update.fresh
+    }
     for account in (*accounts(paths), *paths.some(idle_on)):
         optimizer = account.optimizer
-        found = list(_idle(account)) if not (optimizer.escapes or optimizer.stepped_elsewhere) else []
+        found = (
+            list(_idle(account)) if not (optimizer.escapes or optimizer.stepped_elsewhere) else []
+        )
         if not found or not _never_steps(optimizer, paths):
             continue
-        own = [each for each in found if each[0] not in used]  # the generator's loss comes to the critic, too
+        own = [
+            each for each in found if each[0] not in used
+        ]  # the generator's loss comes to the critic, too
         for sink, clearing in own or found:
             if sink.at not in told and not _is_tried(sink, account):
                 told.add(sink.at)
@@ -142,7 +160,8 @@ def _without_step(paths: Paths) -> Iterator[Report]:
 
 
 def _never_steps(optimizer: Optimizer, paths: Paths) -> bool:
-    """Whether neither the optimizer nor another one in its place steps on any path, whatever was not run.
+    """Whether neither the optimizer nor another one in its place steps on any path, whatever was
+    not run.
 
     What some paths alone call, out of view, may step.
     """
@@ -155,25 +174,36 @@ def _never_steps(optimizer: Optimizer, paths: Paths) -> bool:
         if any(call.at not in everywhere for call in foreign(tape)):
             return True
         is_itself = any(_called(each) == _called(optimizer) for each in stepping)
-        return is_itself or any(share_across(identities(each.parameters), held) for each in stepping)
+        return is_itself or any(
+            share_across(identities(each.parameters), held) for each in stepping
+        )
 
     return bool(paths.never(steps, May.STEP))
 
 
 def _is_tried(sink: Backward, account: Account) -> bool:
-    """Whether the optimizer is made in the round of its only backward: how large a batch can be is tried, say."""
-    rounds = (event for event in account.tape.of(Iteration) if event.begins and event.order < sink.order)
+    """Whether the optimizer is made in the round of its only backward: how large a batch can be is
+    tried, say.
+    """
+    rounds = (
+        event for event in account.tape.of(Iteration) if event.begins and event.order < sink.order
+    )
     begun = [event.order for event in rounds if (event.loop, event.round) in sink.iteration[-1:]]
     return bool(begun) and (account.optimizer.order or 0) > begun[-1]
 
 
 def _without_scaler(paths: Paths) -> Iterator[tuple[Account, Backward, Event, Backward]]:
-    """Backwards beside one of the same loss that a scaler scales, where a step follows that one alone.
+    """Backwards beside one of the same loss that a scaler scales, where a step follows that one
+    alone.
 
     `if use_amp: scaler.scale(loss).backward(); scaler.step(optimizer); … else: loss.backward()`
     """
-    used = [sink for account in accounts(paths) for update in account.updates for sink in update.fresh]
-    scaled = {value.at: sink for sink in used if sink.scaler for value in (sink.value, *sink.value.inputs)}
+    used = [
+        sink for account in accounts(paths) for update in account.updates for sink in update.fresh
+    ]
+    scaled = {
+        value.at: sink for sink in used if sink.scaler for value in (sink.value, *sink.value.inputs)
+    }
     for account in accounts(paths) if scaled else ():
         optimizer = account.optimizer
         if account.updates or optimizer.escapes or optimizer.stepped_elsewhere:
@@ -195,12 +225,16 @@ def _used_on(tape: Tape) -> set[Key]:
 
 
 def _called(optimizer: Optimizer) -> object:
-    """What tells an optimizer from others; of one that was not seen made, the name, which a dict of them shares."""
+    """What tells an optimizer from others; of one that was not seen made, the name, which a dict of
+    them shares.
+    """
     return optimizer.identity if optimizer.cls else optimizer.name.partition("[")[0]
 
 
 def _unfed(paths: Paths) -> Iterator[tuple[OptimizerStep, Fact]]:
-    """Steps of a program without a backward, each with a loss that was computed for it and only looked at."""
+    """Steps of a program without a backward, each with a loss that was computed for it and only
+    looked at.
+    """
     if any(paths.some(_named_alone)):
         return
     followed = {fact.at for fact in paths.some(used)}
@@ -211,22 +245,35 @@ def _unfed(paths: Paths) -> Iterator[tuple[OptimizerStep, Fact]]:
 
 def _unfed_on(tape: Tape, followed: AbstractSet[Span]) -> Iterator[tuple[OptimizerStep, Fact]]:
     for step in tape.of(OptimizerStep):
-        fed = (fact for fact, loss in losses(tape) if fact.at not in followed and _is_for(tape, fact, loss, step))
+        fed = (
+            fact
+            for fact, loss in losses(tape)
+            if fact.at not in followed and _is_for(tape, fact, loss, step)
+        )
         fact = next(fed, None) if tape.traced or not step.closure else None
         if fact is not None:
             yield step, fact
 
 
 def _is_for(tape: Tape, fact: Fact, loss: Value, step: OptimizerStep) -> bool:
-    """Whether a loss of this round would train what the step holds, and no unknown code runs between the two."""
+    """Whether a loss of this round would train what the step holds, and no unknown code runs
+    between the two.
+    """
     if not step.optimizer.complete or step.optimizer.escapes or fact.iteration != step.iteration:
         return False
-    held = any(leaf.parameter is not None and step.optimizer.holds(leaf.parameter) for leaf in leaves(loss))
-    return held and fact.order < step.order and not any(fact.order < call.order < step.order for call in foreign(tape))
+    held = any(
+        leaf.parameter is not None and step.optimizer.holds(leaf.parameter) for leaf in leaves(loss)
+    )
+    return (
+        held
+        and fact.order < step.order
+        and not any(fact.order < call.order < step.order for call in foreign(tape))
+    )
 
 
 def _astray(paths: Paths) -> Iterator[tuple[OptimizerStep, Backward]]:
-    """Steps of an optimizer that no backward reaches, each behind one whose gradients no optimizer uses.
+    """Steps of an optimizer that no backward reaches, each behind one whose gradients no optimizer
+    uses.
 
     Where the model came after the optimizer, that is a stale optimizer (GL513).
     """
@@ -235,7 +282,11 @@ def _astray(paths: Paths) -> Iterator[tuple[OptimizerStep, Backward]]:
     if not found or not paths.never(lambda tape: not _is_in_view(tape), may):
         return
     used = distinct(paths.some(_in_use))
-    yield from ((step, sink) for step, sink in found if not share_across(identities(step.optimizer.parameters), used))
+    yield from (
+        (step, sink)
+        for step, sink in found
+        if not share_across(identities(step.optimizer.parameters), used)
+    )
 
 
 def _astray_on(tape: Tape) -> Iterator[tuple[OptimizerStep, Backward]]:
@@ -254,27 +305,37 @@ def _astray_on(tape: Tape) -> Iterator[tuple[OptimizerStep, Backward]]:
 
 
 def _are_the_same(some: Sequence[Parameter], others: Sequence[Parameter]) -> bool:
-    """Whether the two have a parameter in common, or one that is gathered from shards under the name of another."""
+    """Whether the two have a parameter in common, or one that is gathered from shards under the
+    name of another.
+    """
     names = {parameter.path for parameter in others}
     return share(some, others) or any(parameter.path in names for parameter in some)
 
 
 def _came_late(reached: Sequence[Value], tape: Tape) -> bool:
     """Whether some of it was put into a model, or copied, after an optimizer was made."""
-    late = identities(fact.value for fact in tape.facts("attached", "copied") if fact.value is not None)
+    late = identities(
+        fact.value for fact in tape.facts("attached", "copied") if fact.value is not None
+    )
     return share(identities(reached), late)
 
 
 def _is_in_view(tape: Tape) -> bool:
-    """Whether all that any backward reaches are parameters of modules whose making was seen, and which know of them."""
+    """Whether all that any backward reaches are parameters of modules whose making was seen, and
+    which know of them.
+    """
     if tape.facts(*_UNREGISTERED):
         return False
     leaves = (leaf for sink in tape.backwards() for leaf in sink.leaves)
-    return all(leaf.kind is Kind.PARAMETER and not leaf.assumed and leaf.parameter for leaf in leaves)
+    return all(
+        leaf.kind is Kind.PARAMETER and not leaf.assumed and leaf.parameter for leaf in leaves
+    )
 
 
 def _in_use(tape: Tape) -> Iterator[Value]:
-    """What flows into a loss on some way, cut or not, or into what is written in place: other rules tell of it."""
+    """What flows into a loss on some way, cut or not, or into what is written in place: other rules
+    tell of it.
+    """
     ends = [sink.value for sink in tape.backwards()]
     ends += [loss for _, loss in losses(tape)]
     ends += [value for event in tape.of(InPlace) for value in event.write.by]
@@ -292,12 +353,18 @@ def _is_known(optimizer: Optimizer) -> bool:
 
 def _before(step: OptimizerStep, tape: Tape) -> Backward | None:
     """The last backward of the round of a step."""
-    sinks = [sink for sink in tape.backwards() if sink.order < step.order and sink.iteration == step.iteration]
+    sinks = [
+        sink
+        for sink in tape.backwards()
+        if sink.order < step.order and sink.iteration == step.iteration
+    ]
     return sinks[-1] if sinks else None
 
 
 def _unassigned(paths: Paths) -> Iterator[tuple[OptimizerStep, Backward]]:
-    """Steps of a program that has its gradients returned by `autograd.grad`, and puts none where a step looks."""
+    """Steps of a program that has its gradients returned by `autograd.grad`, and puts none where a
+    step looks.
+    """
     found = list(paths.some(_unassigned_on))
     if found and paths.never(_fills, May.CLEAR | May.BACKWARD | May.STEP):
         yield from found
@@ -320,10 +387,19 @@ def _fills(tape: Tape) -> bool:
 
 
 def _is_asked_for(tape: Tape, sink: Backward, step: OptimizerStep) -> bool:
-    """Whether these gradients are of what the step holds, and no unknown code runs between the two."""
-    if step.optimizer.escapes or sink.order > step.order or sink.iteration[: len(step.iteration)] != step.iteration:
+    """Whether these gradients are of what the step holds, and no unknown code runs between the
+    two.
+    """
+    if (
+        step.optimizer.escapes
+        or sink.order > step.order
+        or sink.iteration[: len(step.iteration)] != step.iteration
+    ):
         return False
-    held = any(one.parameter is not None and step.optimizer.holds(one.parameter) for one in sink.inputs or ())
+    held = any(
+        one.parameter is not None and step.optimizer.holds(one.parameter)
+        for one in sink.inputs or ()
+    )
     return held and not any(sink.order < call.order < step.order for call in foreign(tape))
 
 
@@ -331,31 +407,42 @@ def _report_unassigned(step: OptimizerStep, sink: Backward) -> Report:
     name = step.optimizer.name or step.optimizer.cls or "optimizer"
     message = f"`{name}` steps, and nothing is put into `.grad`: it finds no gradient"
     related = Related(sink.at, "gradients are returned here, and stored nowhere")
-    help_ = "Call `backward()` on the loss, or put what `autograd.grad` returns into the `.grad` of each parameter."
+    help_ = (
+        "Call `backward()` on the loss, or put what `autograd.grad` returns into the `.grad` of "
+        "each parameter."
+    )
     return Report(step.at, message, help_, places(step.at, related))
 
 
 def _report_astray(step: OptimizerStep, sink: Backward) -> Report:
     name = f"`{step.optimizer.name or step.optimizer.cls or 'optimizer'}`"
     trained = shortly(owners(identities(sink.leaves), step.optimizer.parameters))
-    message = f"{name} steps, and no backward reaches what it holds: the gradients are those of {trained}"
+    message = (
+        f"{name} steps, and no backward reaches what it holds: the gradients are those of {trained}"
+    )
     related = places(
         step.at,
         Related(step.optimizer.at, f"{name} takes other parameters here"),
         Related(sink.at, "these gradients no optimizer uses"),
     )
-    return Report(step.at, message, "Hand the optimizer the parameters of the model that is trained.", related)
+    return Report(
+        step.at, message, "Hand the optimizer the parameters of the model that is trained.", related
+    )
 
 
 def _report_unfed(step: OptimizerStep, loss: Fact) -> Report:
     name = step.optimizer.name or step.optimizer.cls or "optimizer"
     message = f"`{name}` steps, and nothing is ever back-propagated: it finds no gradient"
     related = Related(loss.at, "the loss is computed here")
-    return Report(step.at, message, "Call `backward()` on the loss before the step.", places(step.at, related))
+    return Report(
+        step.at, message, "Call `backward()` on the loss before the step.", places(step.at, related)
+    )
 
 
 def _hides_code(paths: Paths) -> bool:
-    """Whether a comparison with a counter always goes the same way here: what it leads to was not run."""
+    """Whether a comparison with a counter always goes the same way here: what it leads to was not
+    run.
+    """
     sides: dict[Span, set[str]] = {}
     for fact in paths.some(lambda tape: tape.facts("branch")):
         if _COMPARES.search(fact.text):
@@ -370,9 +457,13 @@ def _named_alone(tape: Tape) -> list[Fact]:
 
 def _uses_gradients(tape: Tape) -> bool:
     """Whether gradients are read, measured or set here, or parameters written by hand."""
-    if any(event.reads_only for event in tape.of(Clip)) or tape.facts("gradient-set", "gradient-beside"):
+    if any(event.reads_only for event in tape.of(Clip)) or tape.facts(
+        "gradient-set", "gradient-beside"
+    ):
         return True
-    return any(event.before.kind is Kind.PARAMETER and bool(event.iteration) for event in tape.of(InPlace))
+    return any(
+        event.before.kind is Kind.PARAMETER and bool(event.iteration) for event in tape.of(InPlace)
+    )
 
 
 def _idle(account: Account) -> Iterator[tuple[Backward, Event]]:
@@ -389,12 +480,18 @@ def _idle(account: Account) -> Iterator[tuple[Backward, Event]]:
 
 
 def _is_for_steps(optimizer: Optimizer, clearing: Event) -> bool:
-    """Whether a clearing is one between steps: the optimizer's own, or one beside an optimizer that was seen made."""
-    return bool(optimizer.cls) or (isinstance(clearing, ZeroGrad) and clearing.optimizer is optimizer)
+    """Whether a clearing is one between steps: the optimizer's own, or one beside an optimizer that
+    was seen made.
+    """
+    return bool(optimizer.cls) or (
+        isinstance(clearing, ZeroGrad) and clearing.optimizer is optimizer
+    )
 
 
 def _raises(tape: Tape, sink: Backward) -> bool:
-    """Whether the program ends in an exception behind this backward, where the step might have come."""
+    """Whether the program ends in an exception behind this backward, where the step might have
+    come.
+    """
     end = tape.events[-1]
     is_last = all(other.order <= sink.order for other in tape.backwards())
     return isinstance(end, End) and bool(end.raised) and is_last
@@ -404,11 +501,16 @@ def _trains(account: Account, loss: Value) -> bool:
     return bool(account.optimizer.parameters) or not account.optimizer.complete
 
 
-def _report(account: Account, sink: Backward, clearing: Event, scaled: Backward | None = None) -> Report:
+def _report(
+    account: Account, sink: Backward, clearing: Event, scaled: Backward | None = None
+) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
     lack = f"`{name}` never steps: nothing is trained"
     if scaled is not None:
-        lack = f"`{name}` steps behind {backward(scaled)} alone: nothing is trained on this side of the branch"
+        lack = (
+            f"`{name}` steps behind {backward(scaled)} alone: nothing is trained on this side of "
+            "the branch"
+        )
     message = f"the gradients of {backward(sink)} are cleared in every round, and {lack}"
     related = [Related(clearing.at, "cleared here")]
     related += [Related(scaled.at, "a step follows here")] if scaled is not None else []
@@ -424,10 +526,16 @@ def _report(account: Account, sink: Backward, clearing: Event, scaled: Backward 
 
 
 def _clipped(account: Account, sink: Backward) -> dict[str, str]:
-    """Where gradients are clipped behind a backward: on which line of its function, or "elsewhere"."""
+    """Where gradients are clipped behind a backward: on which line of its function, or
+    "elsewhere".
+    """
     following = (event.order for event in account.clearings if event.order > sink.order)
     until = next(following, len(account.tape.events))
-    clips = [clip for clip in account.tape.of(Clip) if sink.order < clip.order < until and not clip.reads_only]
+    clips = [
+        clip
+        for clip in account.tape.of(Clip)
+        if sink.order < clip.order < until and not clip.reads_only
+    ]
     if not clips:
         return {}
     return {"clipped": str(clips[-1].at.line) if clips[-1].stack == sink.stack else "elsewhere"}

@@ -6,9 +6,8 @@ One `parameters()` generator is consumed twice: the second user gets nothing.
 Reports the second use of a generator that held parameters and has been used up.
 
 ## Why it matters
-An optimizer raises "got an empty parameter list", but `clip_grad_norm_`, a loop that freezes, a sum or a penalty
-silently do
-nothing.
+An optimizer raises "got an empty parameter list", but `clip_grad_norm_`, a loop that freezes, a sum
+or a penalty silently do nothing.
 
 ## Example
 ```python
@@ -79,7 +78,10 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _message(fact: Fact) -> str:
     if fact.related and fact.related[0][0] == fact.at:  # zip(parameters, parameters)
-        return f"`{fact.text}` is given one generator of parameters twice: each takes what the other does not get"
+        return (
+            f"`{fact.text}` is given one generator of parameters twice: each takes what the "
+            "other does not get"
+        )
     line = f" on line {fact.related[0][0].line}" if fact.related else ""
     return f"the generator of parameters is used up{line}: `{fact.text}` gets none"
 

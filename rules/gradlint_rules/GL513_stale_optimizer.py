@@ -3,13 +3,14 @@
 Parameters are replaced or added after the optimizer was built from the old ones.
 
 ## What it does
-Reports the statement that puts a new parameter into a model whose parameters an optimizer took before, where a loss
-then trains the new one and no optimizer holds it; and where a model is made (or copied by `deepcopy`) after the
-optimizer, and is trained in the place of the one that the optimizer holds.
+Reports the statement that puts a new parameter into a model whose parameters an optimizer took
+before, where a loss then trains the new one and no optimizer holds it; and where a model is made
+(or copied by `deepcopy`) after the optimizer, and is trained in the place of the one that the
+optimizer holds.
 
 ## Why it matters
-The optimizer goes on updating tensors that the model no longer uses. The new layer, adapter or head gets gradients, and
-stays as it was initialised.
+The optimizer goes on updating tensors that the model no longer uses. The new layer, adapter or head
+gets gradients, and stays as it was initialised.
 
 ## Example
 ```python
@@ -87,12 +88,17 @@ from gradlint_rules.words import calls, owners, places, shortly
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 _Late = dict[int, tuple[Fact, Parameter]]
-_HELP = "Change the model first, then build the optimizer; or hand the new parameters over with `add_param_group`."
+_HELP = (
+    "Change the model first, then build the optimizer; or hand the new parameters over with "
+    "`add_param_group`."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """Parameters that no optimizer trains: where they came in, and the optimizer that was made before."""
+    """Parameters that no optimizer trains: where they came in, and the optimizer that was made
+    before.
+    """
 
     at: Span
     stack: tuple[Span, ...]
@@ -102,9 +108,13 @@ class _Lost:
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Every late part of a model that is trained by a loss and held by no optimizer, on any path."""
+    """Every late part of a model that is trained by a loss and held by no optimizer, on any
+    path.
+    """
     found: dict[Span, _Lost] = {}
-    for lost in (*paths.some(_lost_on), *paths.some(_sharded_on)) or itertools.islice(paths.some(_replaced_on), 1):
+    for lost in (*paths.some(_lost_on), *paths.some(_sharded_on)) or itertools.islice(
+        paths.some(_replaced_on), 1
+    ):
         known = found.setdefault(lost.at, lost)
         known.parameters.extend(lost.parameters if known is not lost else ())
     for at in sorted(found):
@@ -126,14 +136,18 @@ def _held_on(tape: Tape) -> set[_LateAt]:
     """The late parameters of a path that an optimizer holds."""
     optimizers = _stepping(tape)
     late = _late(tape).values() if optimizers else ()
-    held = [(fact, one) for fact, one in late if any(optimizer.holds(one) for optimizer in optimizers)]
+    held = [
+        (fact, one) for fact, one in late if any(optimizer.holds(one) for optimizer in optimizers)
+    ]
     return {(fact.at, parameter.path) for fact, parameter in held}
 
 
 def _lost_on(tape: Tape) -> Iterator[_Lost]:
     """The late parameters of a path that a loss trains and no optimizer holds, each."""
     optimizers, late = _stepping(tape), _late(tape)
-    leaves = (leaf for sink in tape.backwards() for leaf in sink.leaves) if optimizers and late else ()
+    leaves = (
+        (leaf for sink in tape.backwards() for leaf in sink.leaves) if optimizers and late else ()
+    )
     trained = {id(leaf.parameter) for leaf in leaves}
     for fact, parameter in late.values():
         holder = _holder_of_rest(parameter, optimizers, late)
@@ -143,16 +157,30 @@ def _lost_on(tape: Tape) -> Iterator[_Lost]:
 
 
 def _sharded_on(tape: Tape) -> Iterator[_Lost]:
-    """The parameters of a path in whose place others came where a model was sharded, behind the optimizer's making."""
+    """The parameters of a path in whose place others came where a model was sharded, behind the
+    optimizer's making.
+    """
     facts = tape.facts("sharded")
     optimizers = _stepping(tape) if facts else []
-    trained = {id(leaf.parameter) for sink in tape.backwards() for leaf in sink.leaves} if optimizers else set()
+    trained = (
+        {id(leaf.parameter) for sink in tape.backwards() for leaf in sink.leaves}
+        if optimizers
+        else set()
+    )
     for optimizer in optimizers:
-        lost = [fact.value for fact in facts if fact.value is not None and _is_stale(fact, optimizer)]
-        lost = [value for value in lost if id(value.parameter) in trained and not _holds(optimizers, value)]
+        lost = [
+            fact.value for fact in facts if fact.value is not None and _is_stale(fact, optimizer)
+        ]
+        lost = [
+            value
+            for value in lost
+            if id(value.parameter) in trained and not _holds(optimizers, value)
+        ]
         if lost:
             at, stack = common_place(lost)
-            yield _Lost(at, stack, optimizer, [value.parameter for value in lost if value.parameter])
+            yield _Lost(
+                at, stack, optimizer, [value.parameter for value in lost if value.parameter]
+            )
 
 
 def _is_stale(fact: Fact, optimizer: Optimizer) -> bool:
@@ -162,7 +190,8 @@ def _is_stale(fact: Fact, optimizer: Optimizer) -> bool:
 
 
 def _stepping(tape: Tape) -> list[Optimizer]:
-    """The optimizers that step, which alone can lose what they hold; all of them, where the run ended before that.
+    """The optimizers that step, which alone can lose what they hold; all of them, where the run
+    ended before that.
 
     None where one of them may hold more than is known.
     """
@@ -173,7 +202,9 @@ def _stepping(tape: Tape) -> list[Optimizer]:
 
 
 def _late(tape: Tape, how: str = "attached") -> _Late:
-    """The last place at which each parameter was put into a model, or came with a copy, after an optimizer was made."""
+    """The last place at which each parameter was put into a model, or came with a copy, after an
+    optimizer was made.
+    """
     last: _Late = {}
     for fact in tape.facts(how):
         if fact.value is not None and fact.value.parameter:
@@ -181,7 +212,9 @@ def _late(tape: Tape, how: str = "attached") -> _Late:
     return last
 
 
-def _holder_of_rest(parameter: Parameter, optimizers: Sequence[Optimizer], late: _Late) -> Optimizer | None:
+def _holder_of_rest(
+    parameter: Parameter, optimizers: Sequence[Optimizer], late: _Late
+) -> Optimizer | None:
     """The optimizer that holds other parameters of the same model, which were part of it before."""
     root = _root(parameter.module)
     for optimizer in optimizers:
@@ -201,32 +234,46 @@ def _root(module: Module | None) -> Module | None:
 
 def _replaced_on(tape: Tape) -> Iterator[_Lost]:
     optimizers = _stepping(tape)
-    replaced = _replaced(tape, optimizers, _late(tape) | _late(tape, "copied")) if optimizers else None
+    replaced = (
+        _replaced(tape, optimizers, _late(tape) | _late(tape, "copied")) if optimizers else None
+    )
     if replaced is not None:
         yield replaced
 
 
 def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost | None:
-    """A model made after the only optimizers that step, which a loss trains in the place of the one that they hold."""
+    """A model made after the only optimizers that step, which a loss trains in the place of the one
+    that they hold.
+    """
     sinks = _astray(tape, optimizers)
     trained = [leaf for sink in sinks for leaf in sink.leaves]
     if not tape.complete or not all(_is_part_of_model(leaf) for leaf in trained):
         return None
     if tape.facts("gradient-set") or tape.facts("hidden-shards"):
-        return None  # gradients are given to the other model by hand; a shard stands for the parameter
+        return (
+            None  # gradients are given to the other model by hand; a shard stands for the parameter
+        )
     parameters = {id(leaf.parameter): leaf for leaf in trained if leaf.kind is Kind.PARAMETER}
     first = min((each.order for each in optimizers if each.order is not None), default=None)
-    later = [leaf for key, leaf in parameters.items() if key in late or (first is not None and leaf.order > first)]
+    later = [
+        leaf
+        for key, leaf in parameters.items()
+        if key in late or (first is not None and leaf.order > first)
+    ]
     if not later or len(later) < len(parameters) or _written_by_hand(tape, later, sinks[0]):
         return None
     at, stack = common_place(later)
-    return _Lost(at, stack, optimizers[0], [leaf.parameter for leaf in later if leaf.parameter], whole=True)
+    return _Lost(
+        at, stack, optimizers[0], [leaf.parameter for leaf in later if leaf.parameter], whole=True
+    )
 
 
 def _astray(tape: Tape, optimizers: Sequence[Optimizer]) -> list[Backward]:
-    """The backwards from the first one on behind which none reaches anything that an optimizer holds.
+    """The backwards from the first one on behind which none reaches anything that an optimizer
+    holds.
 
-    Where earlier ones reached it, these stand at the same place, and a step follows: there the model was exchanged.
+    Where earlier ones reached it, these stand at the same place, and a step follows: there the
+    model was exchanged.
     """
     sinks = list(tape.backwards())
     fed = [sink for sink in sinks if any(_holds(optimizers, leaf) for leaf in sink.leaves)]
@@ -238,11 +285,15 @@ def _astray(tape: Tape, optimizers: Sequence[Optimizer]) -> list[Backward]:
 
 
 def _holds(optimizers: Sequence[Optimizer], leaf: Value) -> bool:
-    return leaf.parameter is not None and any(optimizer.holds(leaf.parameter) for optimizer in optimizers)
+    return leaf.parameter is not None and any(
+        optimizer.holds(leaf.parameter) for optimizer in optimizers
+    )
 
 
 def _is_part_of_model(leaf: Value) -> bool:
-    """Whether it is known for what it is: no leaf that a loss was made into, nothing that other code gave."""
+    """Whether it is known for what it is: no leaf that a loss was made into, nothing that other
+    code gave.
+    """
     known = leaf.kind is Kind.PARAMETER and not leaf.assumed
     return known and leaf.parameter is not None and leaf.parameter.module is not None
 
@@ -267,10 +318,14 @@ def _report(lost: _Lost, parameters: Sequence[Parameter]) -> Report:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Makes the optimizer, and what is made of it, behind the change of the model; or hands it what is new."""
+    """Makes the optimizer, and what is made of it, behind the change of the model; or hands it what
+    is new.
+    """
     made = related_statement(finding, "takes the parameters here", source)
     changes = [source.statement(finding.at)]
-    changes += [source.statement(each.at) for each in finding.related if each.at.path == finding.at.path]
+    changes += [
+        source.statement(each.at) for each in finding.related if each.at.path == finding.at.path
+    ]
     for change in changes:
         try:
             here, there = together(made, change, source)
@@ -284,8 +339,12 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     return unsafe("Hand the new parameters over", _handed_over(made, changes[0], source))
 
 
-def _handed_over_by(caller: ast.stmt, made: ast.stmt, change: ast.stmt, source: FixSource) -> tuple[Edit, ...] | None:
-    """What a method has added to its object, handed over behind `model.grow()`; None where it is not so."""
+def _handed_over_by(
+    caller: ast.stmt, made: ast.stmt, change: ast.stmt, source: FixSource
+) -> tuple[Edit, ...] | None:
+    """What a method has added to its object, handed over behind `model.grow()`; None where it is
+    not so.
+    """
     match caller, made, change:
         case (
             ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=owner))),
@@ -297,25 +356,41 @@ def _handed_over_by(caller: ast.stmt, made: ast.stmt, change: ast.stmt, source: 
             ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=owner))),
             ast.Assign(targets=[ast.Name() | ast.Attribute() as optimizer]),
             ast.Expr(
-                ast.Call(func=ast.Attribute(attr="append", value=ast.Attribute(value=ast.Name(id="self"), attr=name)))
+                ast.Call(
+                    func=ast.Attribute(
+                        attr="append", value=ast.Attribute(value=ast.Name(id="self"), attr=name)
+                    )
+                )
             ),
         ):
             new = f"{source.text(owner)}.{name}[-1]"
         case _:
             return None
-    if getattr(source.scope(change), "name", "") != method or not _is_seen(optimizer, made, caller, source):
+    if getattr(source.scope(change), "name", "") != method or not _is_seen(
+        optimizer, made, caller, source
+    ):
         return None
-    return source.after(caller, f'{source.text(optimizer)}.add_param_group({{"params": {new}.parameters()}})')
+    return source.after(
+        caller, f'{source.text(optimizer)}.add_param_group({{"params": {new}.parameters()}})'
+    )
 
 
 def _moved(made: ast.stmt, change: ast.stmt, source: FixSource) -> Sequence[ast.stmt]:
-    """The statement that makes an optimizer and those up to `change` that only make something of it."""
+    """The statement that makes an optimizer and those up to `change` that only make something of
+    it.
+    """
     block = source.block(made)
-    if not block.index(made) < block.index(change) or not isinstance(made, ast.Assign | ast.AnnAssign):
+    if not block.index(made) < block.index(change) or not isinstance(
+        made, ast.Assign | ast.AnnAssign
+    ):
         raise NoFixError("the optimizer is made elsewhere")
     moved, texts = [made], _bound_by(made, source)
     for other in block[block.index(made) + 1 : block.index(change) + 1]:
-        reads = {source.text(node) for node in ast.walk(other) if isinstance(node, ast.Name | ast.Attribute)}
+        reads = {
+            source.text(node)
+            for node in ast.walk(other)
+            if isinstance(node, ast.Name | ast.Attribute)
+        }
         if not texts & reads:
             continue
         if other is change or not isinstance(other, ast.Assign | ast.AnnAssign):
@@ -341,13 +416,23 @@ def _changed_in(change: ast.stmt) -> set[str]:
 
 def _bound_by(statement: ast.stmt, source: FixSource) -> set[str]:
     """The names and attributes that an assignment binds."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
-    parts = (part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target]))
+    targets = (
+        statement.targets
+        if isinstance(statement, ast.Assign)
+        else [getattr(statement, "target", statement)]
+    )
+    parts = (
+        part
+        for target in targets
+        for part in (target.elts if isinstance(target, ast.Tuple) else [target])
+    )
     return {source.text(part) for part in parts}
 
 
 def _handed_over(made: ast.stmt, change: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
-    """`optimizer.add_param_group(…)` behind the change, where both are seen, or are attributes of one object."""
+    """`optimizer.add_param_group(…)` behind the change, where both are seen, or are attributes of
+    one object.
+    """
     match made, change:
         case ast.Assign(targets=[ast.Name() | ast.Attribute() as optimizer]), ast.Assign(
             targets=[ast.Attribute() | ast.Subscript() as new], value=ast.Call()
@@ -357,10 +442,14 @@ def _handed_over(made: ast.stmt, change: ast.stmt, source: FixSource) -> tuple[E
     raise NoFixError("the optimizer has no name where the model is changed")
 
 
-def _is_seen(optimizer: ast.Name | ast.Attribute, made: ast.stmt, change: ast.stmt, source: FixSource) -> bool:
+def _is_seen(
+    optimizer: ast.Name | ast.Attribute, made: ast.stmt, change: ast.stmt, source: FixSource
+) -> bool:
     """Whether what names the optimizer means the same where the model is changed."""
     scope = source.scope(change)
     if isinstance(optimizer, ast.Name):
         return source.scope(made) is scope
-    given = [] if isinstance(scope, ast.Module) else [argument.arg for argument in scope.args.args[:1]]
+    given = (
+        [] if isinstance(scope, ast.Module) else [argument.arg for argument in scope.args.args[:1]]
+    )
     return isinstance(optimizer.value, ast.Name) and [optimizer.value.id] == given

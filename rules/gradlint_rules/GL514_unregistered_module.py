@@ -1,14 +1,16 @@
 """# unregistered-module (GL514)
 
-Modules or parameters that `forward` uses live in a plain list, tuple, dict or dataclass, or are plain tensors.
+Modules or parameters that `forward` uses live in a plain list, tuple, dict or dataclass, or are
+plain tensors.
 
 ## What it does
-Reports the container, where a loss trains what lies in it, and no optimizer holds it because the module does not
-know of it; likewise an attribute like `self.scale = torch.ones(3, requires_grad=True)`, which is no parameter.
+Reports the container, where a loss trains what lies in it, and no optimizer holds it because the
+module does not know of it; likewise an attribute like
+`self.scale = torch.ones(3, requires_grad=True)`, which is no parameter.
 
 ## Why it matters
-`parameters()`, `to(device)`, `state_dict()`, `train()` and `eval()` pass over it: the layers are never trained,
-moved or saved.
+`parameters()`, `to(device)`, `state_dict()`, `train()` and `eval()` pass over it: the layers are
+never trained, moved or saved.
 
 ## Example
 ```python
@@ -68,15 +70,16 @@ for x in torch.randn(5, 8, 4):
 
 ## What it does not report
 - A list that only aliases modules which are registered as well.
-- Layers whose parameters are handed to an optimizer in another way, or that get no gradient; those of a module of
-  which no optimizer holds anything: a prior, a critic.
-- Layers that the program updates by hand (`weight -= rate * weight.grad`); a traced run does not tell these.
+- Layers whose parameters are handed to an optimizer in another way, or that get no gradient; those
+  of a module of which no optimizer holds anything: a prior, a critic.
+- Layers that the program updates by hand (`weight -= rate * weight.grad`); a traced run does not
+  tell these.
 - Tensors whose gradient the program reads or asks for: adversarial ones.
 
 ## Limits
-What a class out of view makes can have no parameters: where nothing trains the module in view, that is a note.
-An optimizer that is not in view can hold them, but for a module with no trainer in view: that is taken to be trained
-by its `parameters()`. A traced run does not see plain tensors.
+What a class out of view makes can have no parameters: where nothing trains the module in view, that
+is a note. An optimizer that is not in view can hold them, but for a module with no trainer in view:
+that is taken to be trained by its `parameters()`. A traced run does not see plain tensors.
 """
 
 from __future__ import annotations
@@ -106,15 +109,28 @@ def check(paths: Paths) -> Iterator[Report]:
     lost = {at: found[at, made] for at, made in sorted(found) if _is_never_held((at, made), paths)}
     for at, fact in lost.items():
         is_tensor = fact.text == _TENSOR
-        what = f"`{fact.detail}` is a plain tensor and" if is_tensor else f"what lies in `{fact.detail}` is"
+        what = (
+            f"`{fact.detail}` is a plain tensor and"
+            if is_tensor
+            else f"what lies in `{fact.detail}` is"
+        )
         message = f"{what} no part of the module: no optimizer holds it, and it is never trained"
         hints = {"kind": fact.text} | ({NOT_SHOWN: "yes"} if is_tensor else {})
         severity = Severity.NOTE if _is_only_believed(fact, paths) else None
-        yield Report(at, message, _HELP_TENSOR if is_tensor else _HELP, places(at), severity=severity, hints=hints)
+        yield Report(
+            at,
+            message,
+            _HELP_TENSOR if is_tensor else _HELP,
+            places(at),
+            severity=severity,
+            hints=hints,
+        )
 
 
 def _is_only_believed(fact: Fact, paths: Paths) -> bool:
-    """Whether a class out of view makes what lies in a container of a part: it can be one without parameters."""
+    """Whether a class out of view makes what lies in a container of a part: it can be one without
+    parameters.
+    """
     return _is_part(paths) and fact.value is not None and fact.value.assumed
 
 
@@ -122,7 +138,8 @@ _Place = tuple[Span, Span]  # of the container, and of what lies in it
 
 
 def _is_never_held(place: _Place, paths: Paths) -> bool:
-    """Whether no optimizer holds what lies there, nor anything else uses its gradient, whatever was not run.
+    """Whether no optimizer holds what lies there, nor anything else uses its gradient, whatever was
+    not run.
 
     What trains a part is assumed, so that no code that was not run makes another optimizer.
     """
@@ -167,18 +184,25 @@ def _is_kept(fact: Fact, value: Value, tape: Tape) -> bool:
 def _is_held(value: Value, optimizers: Sequence[Optimizer]) -> bool:
     """Whether an optimizer holds a parameter, or can hold it."""
     parameter = value.parameter
-    return any(not each.complete or (parameter is not None and each.holds(parameter)) for each in optimizers)
+    return any(
+        not each.complete or (parameter is not None and each.holds(parameter))
+        for each in optimizers
+    )
 
 
 def _is_updated_by_hand(parameter: Value, tape: Tape) -> bool:
     """Whether it is written to behind a backward: `weight -= rate * weight.grad`."""
     first = min((sink.order for sink in tape.backwards()), default=0)
-    is_written = parameter.storage is not None and any(write.order > first for write in parameter.storage.writes)
+    is_written = parameter.storage is not None and any(
+        write.order > first for write in parameter.storage.writes
+    )
     return is_written or id(parameter.parameter) in set_after(first, tape)
 
 
 def _is_looked_at(fact: Fact, tape: Tape) -> bool:
-    """Whether the gradient of a plain tensor is read or asked for, as that of an adversarial input is."""
+    """Whether the gradient of a plain tensor is read or asked for, as that of an adversarial input
+    is.
+    """
     if fact.value is None or fact.text != _TENSOR:
         return False
     asked = [value for sink in tape.backwards() for value in sink.inputs or ()]

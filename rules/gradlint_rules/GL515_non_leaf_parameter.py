@@ -3,14 +3,15 @@
 What is meant to be optimised is the result of an operation, and not a leaf.
 
 ## What it does
-Reports a tensor that was computed from a leaf (`torch.randn(…, requires_grad=True) * s`, `nn.Parameter(…).cuda()`),
-where it is handed to an optimizer, kept in a module in the place of a parameter (`self.w = nn.Parameter(…).cuda()`,
-`self.s = nn.Parameter(…) * 0.5`, `self.w = self.w.to(device)`), or its `.grad` is read.
+Reports a tensor that was computed from a leaf (`torch.randn(…, requires_grad=True) * s`,
+`nn.Parameter(…).cuda()`), where it is handed to an optimizer, kept in a module in the place of a
+parameter (`self.w = nn.Parameter(…).cuda()`, `self.s = nn.Parameter(…) * 0.5`,
+`self.w = self.w.to(device)`), or its `.grad` is read.
 
 ## Why it matters
-Gradients are collected in leaves. An optimizer refuses with "can't optimize a non-leaf Tensor"; `.grad` is None; a
-module does not register it, and it is never trained, or raises where the name is a parameter's ("cannot assign … as
-parameter").
+Gradients are collected in leaves. An optimizer refuses with "can't optimize a non-leaf Tensor";
+`.grad` is None; a module does not register it, and it is never trained, or raises where the name is
+a parameter's ("cannot assign … as parameter").
 
 ## Example
 ```python
@@ -41,12 +42,13 @@ for x in torch.randn(5, 8, 4):
 ```
 
 ## What it does not report
-- `nn.Parameter(x).to(device)` where nothing changes: the same device and dtype give the same parameter, so that
-  `.cpu()`, `.float()` and what the program moves to the CPU are left alone.
+- `nn.Parameter(x).to(device)` where nothing changes: the same device and dtype give the same
+  parameter, so that `.cpu()`, `.float()` and what the program moves to the CPU are left alone.
 - Tensors whose gradient is kept by `retain_grad()`.
 
 ## Limits
-Where and in which precision a tensor was made is not looked at: it is taken to be made on the CPU, in float32.
+Where and in which precision a tensor was made is not looked at: it is taken to be made on the CPU,
+in float32.
 """
 
 from __future__ import annotations
@@ -64,7 +66,10 @@ from gradlint_rules.words import maker, places, quoted
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_HELP = "Compute the tensor first, and make the result a leaf: `nn.Parameter(x * s)`, `(x * s).requires_grad_()`."
+_HELP = (
+    "Compute the tensor first, and make the result a leaf: `nn.Parameter(x * s)`, `(x * "
+    "s).requires_grad_()`."
+)
 _WHAT = {
     "non-leaf-parameter": "an optimizer cannot update it",
     "non-leaf-grad": "its `.grad` stays None",

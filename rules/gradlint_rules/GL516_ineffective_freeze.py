@@ -4,12 +4,12 @@ A statement that is meant to freeze parameters does nothing.
 
 ## What it does
 Reports `module.requires_grad = False`, the same of a parameter's `data`, a misspelt attribute
-(`p.require_grad = False`), a comparison in the place of an assignment,
-and a frozen weight that is wrapped in a new `nn.Parameter` or gives way to one, where a loss goes on to train these
-parameters.
+(`p.require_grad = False`), a comparison in the place of an assignment, and a frozen weight that is
+wrapped in a new `nn.Parameter` or gives way to one, where a loss goes on to train these parameters.
 
 ## Why it matters
-The layers that were to stay as they are go on training. Python lets any attribute be set, and nothing is raised.
+The layers that were to stay as they are go on training. Python lets any attribute be set, and
+nothing is raised.
 
 ## Example
 ```python
@@ -64,12 +64,27 @@ from gradlint_rules.words import places
 
 SEVERITY = Severity.ERROR
 _WHY = {
-    "module": ("sets an attribute of the module that nothing reads", "Call `requires_grad_(False)` on the module."),
-    "data": ("sets it on a tensor that is thrown away", "Set it on the parameter, not on its `data`."),
-    "rows": ("sets it on a view that nothing else has", "Zero the gradient of these rows in a hook of the parameter."),
+    "module": (
+        "sets an attribute of the module that nothing reads",
+        "Call `requires_grad_(False)` on the module.",
+    ),
+    "data": (
+        "sets it on a tensor that is thrown away",
+        "Set it on the parameter, not on its `data`.",
+    ),
+    "rows": (
+        "sets it on a view that nothing else has",
+        "Zero the gradient of these rows in a hook of the parameter.",
+    ),
     "compared": ("compares, and assigns nothing", "Write `=` in the place of `==`."),
-    "wrapped": ("wraps the frozen weight in a new parameter, which requires grad", "Pass `requires_grad=False`."),
-    "replaced": ("puts a new parameter, which requires grad, in place of the frozen one", "Freeze the new one."),
+    "wrapped": (
+        "wraps the frozen weight in a new parameter, which requires grad",
+        "Pass `requires_grad=False`.",
+    ),
+    "replaced": (
+        "puts a new parameter, which requires grad, in place of the frozen one",
+        "Freeze the new one.",
+    ),
 }
 
 
@@ -86,38 +101,60 @@ def check(paths: Paths) -> Iterator[Report]:
     for fact in paths.some(_thawed_in_vain):
         if fact.at not in told:
             told.add(fact.at)
-            message = f"`{fact.text}` makes a leaf of its own that nothing uses: the frozen parameter stays frozen"
+            message = (
+                f"`{fact.text}` makes a leaf of its own that nothing uses: the frozen parameter "
+                "stays frozen"
+            )
             advice = "Unfreeze the parameter, and zero the gradient of the other rows in a hook."
             yield Report(fact.at, message, advice, places(fact.at))
 
 
 def _frozen_in_vain(tape: Tape) -> Iterator[Fact]:
     """The freezings of what a later backward of the path trains."""
-    trained = {id(leaf.parameter): sink.order for sink in tape.backwards() for leaf in sink.leaves if leaf.parameter}
+    trained = {
+        id(leaf.parameter): sink.order
+        for sink in tape.backwards()
+        for leaf in sink.leaves
+        if leaf.parameter
+    }
     for fact in tape.facts("frozen-in-vain"):
         own = fact.value.parameter if fact.value is not None else None
-        if own is not None and trained.get(id(own), -1) > fact.order and not _is_of_its_own(tape, fact):
+        if (
+            own is not None
+            and trained.get(id(own), -1) > fact.order
+            and not _is_of_its_own(tape, fact)
+        ):
             yield fact
 
 
 def _thawed_in_vain(tape: Tape) -> Iterator[Fact]:
     """The rows that are unfrozen, and that no later backward of the path comes to."""
     sinks = list(tape.backwards())
-    met = {id(value) for sink in sinks for value in sink.ancestors} if tape.facts("thawed-in-vain") else set()
+    met = (
+        {id(value) for sink in sinks for value in sink.ancestors}
+        if tape.facts("thawed-in-vain")
+        else set()
+    )
     for fact in tape.facts("thawed-in-vain"):
         if id(fact.source) not in met and any(sink.order > fact.order for sink in sinks):
             yield fact
 
 
 def _is_of_its_own(tape: Tape, fact: Fact) -> bool:
-    """Whether an attribute can be one of the program's own: `SGD([p for p in model.parameters() if p.trainable])`."""
+    """Whether an attribute can be one of the program's own:
+    `SGD([p for p in model.parameters() if p.trainable])`.
+    """
     return fact.detail not in _WHY and "grad" not in fact.detail and _is_left_out(tape, fact.value)
 
 
 def _is_left_out(tape: Tape, value: Value | None) -> bool:
     """Whether there are optimizers, and none of them has it."""
     optimizers, parameter = tape.optimizers(), value.parameter if value is not None else None
-    if parameter is None or not optimizers or not all(each.complete and each.parameters for each in optimizers):
+    if (
+        parameter is None
+        or not optimizers
+        or not all(each.complete and each.parameters for each in optimizers)
+    ):
         return False
     return not any(each.holds(parameter) for each in optimizers)
 

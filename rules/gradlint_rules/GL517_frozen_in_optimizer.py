@@ -1,15 +1,16 @@
 """# frozen-in-optimizer (GL517)
 
-A module is frozen as a whole, together with those of its parameters that the optimizer was chosen to train.
+A module is frozen as a whole, together with those of its parameters that the optimizer was chosen
+to train.
 
 ## What it does
-Reports a statement that freezes the parameters of a module, where an optimizer holds some of them and others in no
-optimizer at all, and nothing unfreezes these before the optimizer steps.
+Reports a statement that freezes the parameters of a module, where an optimizer holds some of them
+and others in no optimizer at all, and nothing unfreezes these before the optimizer steps.
 
 ## Why it matters
-Whoever hands an optimizer a selection of a module's parameters wants these trained: adapters, a new head. Frozen with
-the rest, they get no gradient, and the optimizer passes over them. As long as anything else is trained, nothing is
-raised.
+Whoever hands an optimizer a selection of a module's parameters wants these trained: adapters, a new
+head. Frozen with the rest, they get no gradient, and the optimizer passes over them. As long as
+anything else is trained, nothing is raised.
 
 ## Example
 ```python
@@ -51,12 +52,14 @@ for x in torch.randn(4, 8, 4):
 ```
 
 ## What it does not report
-- Optimizers that hold all that the statement freezes, `SGD(model.parameters())` of a model with a frozen backbone: they
-  pass over it, as is meant.
-- Parameters that are unfrozen on some path: networks that take turns, layers that are thawed one after another.
+- Optimizers that hold all that the statement freezes, `SGD(model.parameters())` of a model with a
+  frozen backbone: they pass over it, as is meant.
+- Parameters that are unfrozen on some path: networks that take turns, layers that are thawed one
+  after another.
 
 ## Limits
-A statement that freezes each parameter by a condition of its own, by its name, chooses what it freezes.
+A statement that freezes each parameter by a condition of its own, by its name, chooses what it
+freezes.
 """
 
 from __future__ import annotations
@@ -79,7 +82,9 @@ _Place = tuple[Span, str]  # where a parameter is made, and its path
 
 @dataclass(frozen=True, slots=True)
 class _Frozen:
-    """A statement that froze parameters, and those of them that an optimizer holds when it steps."""
+    """A statement that froze parameters, and those of them that an optimizer holds when it
+    steps.
+    """
 
     fact: Fact
     optimizer: Optimizer
@@ -100,10 +105,13 @@ def _report(found: _Frozen, stays: Sequence[Parameter]) -> Report:
     name = found.optimizer.name or found.optimizer.cls or "optimizer"
     named = dict.fromkeys(f"`{each.path}`" for each in stays)
     message = (
-        f"`{found.fact.text}` freezes {listed(list(named)[:2])}, too, which `{name}` is to train: they stay as they are"
+        f"`{found.fact.text}` freezes {listed(list(named)[:2])}, too, which `{name}` is to "
+        "train: they stay as they are"
     )
     made = Related(found.optimizer.at, f"`{name}` is given a part of what is frozen")
-    return Report(found.fact.at, message, _HELP, places(found.fact.at, *calls(found.fact.stack, ()), made))
+    return Report(
+        found.fact.at, message, _HELP, places(found.fact.at, *calls(found.fact.stack, ()), made)
+    )
 
 
 def _place(parameter: Parameter) -> _Place:
@@ -130,7 +138,9 @@ def _thawed_on(tape: Tape) -> set[_Place]:
 
 
 def _frozen_on(tape: Tape) -> Iterator[_Frozen]:
-    """The statements of a path that freeze some of what an optimizer steps with, and others that none holds."""
+    """The statements of a path that freeze some of what an optimizer steps with, and others that
+    none holds.
+    """
     frozen = tape.facts("frozen")
     steps = tape.of(OptimizerStep) if frozen else ()
     optimizers = list({id(step.optimizer): step.optimizer for step in steps}.values())

@@ -3,12 +3,13 @@
 An optimizer or a clip is given something else than parameters: it raises.
 
 ## What it does
-Reports an optimizer of torch, or `clip_grad_norm_` and `clip_grad_value_`, that is given a module itself, a list with
-modules, generators or other lists in it, a method that is not called, or (a clip) the pairs of `named_parameters()`.
+Reports an optimizer of torch, or `clip_grad_norm_` and `clip_grad_value_`, that is given a module
+itself, a list with modules, generators or other lists in it, a method that is not called, or (a
+clip) the pairs of `named_parameters()`.
 
 ## Why it matters
-torch takes tensors one by one: "optimizer can only optimize Tensors, but one of the params is Module.parameters". A
-clip that stands behind a condition raises in the middle of a run.
+torch takes tensors one by one: "optimizer can only optimize Tensors, but one of the params is
+Module.parameters". A clip that stands behind a condition raises in the middle of a run.
 
 ## Example
 ```python
@@ -41,7 +42,8 @@ for x in torch.randn(5, 8, 4):
 ```
 
 ## What it does not report
-- Groups, `[{"params": model.parameters()}]`, and `named_parameters()` for an optimizer, which newer versions take.
+- Groups, `[{"params": model.parameters()}]`, and `named_parameters()` for an optimizer, which newer
+  versions take.
 - `nn.ParameterList`, whose items are parameters, and modules that define `__iter__`.
 
 ## Limits
@@ -63,17 +65,26 @@ from gradlint_rules.uncut import unsafe, values_of
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
-_HELP = "Hand over the parameters one by one: `model.parameters()`, `[*a.parameters(), *b.parameters()]`."
+_HELP = (
+    "Hand over the parameters one by one: `model.parameters()`, `[*a.parameters(), "
+    "*b.parameters()]`."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Everything that is given to an optimizer or a clip and holds no parameters where torch looks for them."""
+    """Everything that is given to an optimizer or a clip and holds no parameters where torch looks
+    for them.
+    """
     found: dict[Span, list[Fact]] = {}
     for fact in paths.some(_refused):
         found.setdefault(fact.at, []).append(fact)
     for at, facts in found.items():
-        message = f"`{facts[0].text}` is given {facts[0].detail}, and takes parameters alone: it raises"
-        misfits = dict.fromkeys(f"{fact.detail}: {path}" for fact in facts for _, path in fact.related)
+        message = (
+            f"`{facts[0].text}` is given {facts[0].detail}, and takes parameters alone: it raises"
+        )
+        misfits = dict.fromkeys(
+            f"{fact.detail}: {path}" for fact in facts for _, path in fact.related
+        )
         hints = {"misfits": "\n".join(misfits)}
         yield Report(at, message, _HELP, places(at, *calls(facts[0].stack, ())), hints=hints)
 
@@ -102,7 +113,9 @@ def _mended(node: ast.expr, what: str, path: Sequence[str], source: FixSource) -
             if len(path) > 1:
                 return _mended(items[0], what, path[1:], source)
             if "pairs" not in what and not any(isinstance(item, ast.Starred) for item in items):
-                return tuple(itertools.chain(*(_spread(item, "module" in what, source) for item in items)))
+                return tuple(
+                    itertools.chain(*(_spread(item, "module" in what, source) for item in items))
+                )
         case ast.Dict(keys=keys, values=values):
             for key, value in zip(keys, values, strict=True):
                 if isinstance(key, ast.Constant) and key.value == path[0]:
@@ -113,7 +126,9 @@ def _mended(node: ast.expr, what: str, path: Sequence[str], source: FixSource) -
 
 
 def _item(items: Sequence[ast.expr], place: str) -> ast.expr:
-    """The item at `2/5`, the third of five, of a list in which one may stand for several: `*model.parameters()`."""
+    """The item at `2/5`, the third of five, of a list in which one may stand for several:
+    `*model.parameters()`.
+    """
     at, total = map(int, place.split("/"))
     starred = [index for index, item in enumerate(items) if isinstance(item, ast.Starred)]
     if not starred or at < starred[0]:
@@ -131,13 +146,20 @@ def _called(node: ast.expr, source: FixSource) -> Edits:
 
 
 def _written(node: ast.expr, source: FixSource) -> ast.expr:
-    """A list where it is written: here, or where a name that is used for nothing else is bound to it."""
+    """A list where it is written: here, or where a name that is used for nothing else is bound to
+    it.
+    """
     values = values_of(node, source, node) if isinstance(node, ast.Name) else []
     if len(values) != 1 or not isinstance(node, ast.Name):
         return node
-    uses = [each for each in ast.walk(source.tree) if isinstance(each, ast.Name) and each.id == node.id]
+    uses = [
+        each for each in ast.walk(source.tree) if isinstance(each, ast.Name) and each.id == node.id
+    ]
     outer = [next(source.around(use)) for use in uses if isinstance(use.ctx, ast.Load)]
-    is_handed = all(isinstance(each, ast.Call) and source.called(each.func).startswith("torch.") for each in outer)
+    is_handed = all(
+        isinstance(each, ast.Call) and source.called(each.func).startswith("torch.")
+        for each in outer
+    )
     return values[0] if is_handed else node
 
 
@@ -156,9 +178,14 @@ def _flattened(node: ast.expr, written: ast.expr, what: str, source: FixSource) 
         return _without_names(node, source)
     more = ".parameters()" if "module" in what else ""
     match written:
-        case ast.ListComp(elt=item, generators=[*_, last]) | ast.GeneratorExp(elt=item, generators=[*_, last]):
+        case (
+            ast.ListComp(elt=item, generators=[*_, last])
+            | ast.GeneratorExp(elt=item, generators=[*_, last])
+        ):
             name = unused("p", written)
-            behind = source.behind_text([last.iter, *last.ifs][-1], f" for {name} in {source.operand(item)}{more}")
+            behind = source.behind_text(
+                [last.iter, *last.ifs][-1], f" for {name} in {source.operand(item)}{more}"
+            )
             return (source.replace(item, name), behind)
     each, name = ("module" if more else "group"), unused("p", node)
     flat = f"[{name} for {each} in {source.text(node)} for {name} in {each}{more}]"

@@ -3,12 +3,13 @@
 Parameters that the program makes get a gradient, and no optimizer ever holds them.
 
 ## What it does
-Reports where parameters are made that the backward behind each step reaches, while no optimizer of the program holds
-them and nothing reads their gradient. It is a note where their values were loaded, and where no run has shown it.
+Reports where parameters are made that the backward behind each step reaches, while no optimizer of
+the program holds them and nothing reads their gradient. It is a note where their values were
+loaded, and where no run has shown it.
 
 ## Why it matters
-They look trained, since their `.grad` is filled in every step, and stay as they were initialised: a loss with centres
-of its own, a projection beside the model, a learned temperature.
+They look trained, since their `.grad` is filled in every step, and stay as they were initialised: a
+loss with centres of its own, a projection beside the model, a learned temperature.
 
 ## Example
 ```python
@@ -47,7 +48,8 @@ Or freeze what is to stay as it is: `head.requires_grad_(False)`.
 - Parameters whose gradient is read or set, that a hook sees, or that the program updates itself.
 - What is put into a model after the optimizer was made (GL513), or lies in a plain list (GL514).
 - An optimizer that no backward reaches at all (GL511, GL513).
-- Parameters beside others of the same model that an optimizer holds: which of them are trained was chosen.
+- Parameters beside others of the same model that an optimizer holds: which of them are trained was
+  chosen.
 - Models through which an image is optimised.
 
 ## Limits
@@ -62,7 +64,18 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import Backward, Clip, InPlace, Kind, May, Optimizer, OptimizerMade, OptimizerStep, Tape, Value
+from gradlint.tape import (
+    Backward,
+    Clip,
+    InPlace,
+    Kind,
+    May,
+    Optimizer,
+    OptimizerMade,
+    OptimizerStep,
+    Tape,
+    Value,
+)
 from gradlint.tape import ancestors as ancestors_of
 from gradlint_rules import GL511_missing_step, GL513_stale_optimizer
 from gradlint_rules.asked import of_tape
@@ -73,7 +86,14 @@ from gradlint_rules.words import calls, owners, places, shortly, to_sink
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _HELP = "Hand them to the optimizer, or freeze them (`requires_grad_(False)`)."
-_OTHERWISE = ("attached", "copied", "plain-container", "gradient-set", "gradient-beside", "parameter-hooked")
+_OTHERWISE = (
+    "attached",
+    "copied",
+    "plain-container",
+    "gradient-set",
+    "gradient-beside",
+    "parameter-hooked",
+)
 _Place = tuple[Span, tuple[Span, ...], int, str]  # what tells a parameter from others on every path
 
 
@@ -92,9 +112,15 @@ def check(paths: Paths) -> Iterator[Report]:
     """What gets a gradient and is in no optimizer, by the model that it is part of."""
     reported: set[Span] = set()
     for found in paths.some(lambda tape: () if tape.facts("hidden-shards") else _unowned_on(tape)):
-        if found.is_all and (any(GL511_missing_step.check(paths)) or any(GL513_stale_optimizer.check(paths))):
+        if found.is_all and (
+            any(GL511_missing_step.check(paths)) or any(GL513_stale_optimizer.check(paths))
+        ):
             continue
-        leaves = [leaf for leaf in found.leaves if leaf.parameter and _is_nobodys(leaf.parameter.identity, paths)]
+        leaves = [
+            leaf
+            for leaf in found.leaves
+            if leaf.parameter and _is_nobodys(leaf.parameter.identity, paths)
+        ]
         if not leaves:
             continue
         at, stack = common_place(leaves)
@@ -104,7 +130,9 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _is_nobodys(parameter: _Place, paths: Paths) -> bool:
-    """Whether no optimizer holds a parameter and nothing uses its gradient on any path, whatever was not run."""
+    """Whether no optimizer holds a parameter and nothing uses its gradient on any path, whatever
+    was not run.
+    """
     return bool(paths.never(lambda tape: parameter in _owned_on(tape), May.HOLD | May.READ))
 
 
@@ -115,15 +143,28 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
         return
     owned, by_root = _owned_on(tape), dict[int, tuple[Backward, bool, dict[int, Value]]]()
     for sink in _sinks(tape, steps[-1].order):
-        is_all = not any(leaf.parameter and leaf.parameter.identity in owned for leaf in sink.leaves)
-        if is_all and not (tape.traced and next(step for step in steps if step.order > sink.order).starved):
+        is_all = not any(
+            leaf.parameter and leaf.parameter.identity in owned for leaf in sink.leaves
+        )
+        if is_all and not (
+            tape.traced and next(step for step in steps if step.order > sink.order).starved
+        ):
             continue
-        chosen = {_root_of(leaf) for leaf in sink.leaves if leaf.parameter and leaf.parameter.identity in owned}
+        chosen = {
+            _root_of(leaf)
+            for leaf in sink.leaves
+            if leaf.parameter and leaf.parameter.identity in owned
+        }
         if chosen == {None}:
             continue  # an image is optimised through the model
         for leaf in sink.leaves:
             root = _root_of(leaf)
-            if root is not None and root not in chosen and leaf.parameter and leaf.parameter.identity not in owned:
+            if (
+                root is not None
+                and root not in chosen
+                and leaf.parameter
+                and leaf.parameter.identity not in owned
+            ):
                 by_root.setdefault(root, (sink, is_all, {}))[2].setdefault(id(leaf.parameter), leaf)
     for sink, is_all, leaves in by_root.values():
         stepping = next(step.optimizer for step in steps if step.order > sink.order)
@@ -131,7 +172,9 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
 
 
 def _root_of(leaf: Value) -> int | None:
-    """The model that a parameter is part of; None of what is not known to be a parameter that the program makes."""
+    """The model that a parameter is part of; None of what is not known to be a parameter that the
+    program makes.
+    """
     module = leaf.parameter.module if leaf.parameter is not None else None
     if module is None or leaf.assumed or leaf.kind is not Kind.PARAMETER:
         return None
@@ -142,7 +185,11 @@ def _root_of(leaf: Value) -> int | None:
 
 def _sinks(tape: Tape, last: int) -> list[Backward]:
     """The backwards that fill all that they reach, with a step behind them."""
-    return [sink for sink in tape.backwards() if sink.sink == "backward" and sink.inputs is None and sink.order < last]
+    return [
+        sink
+        for sink in tape.backwards()
+        if sink.sink == "backward" and sink.inputs is None and sink.order < last
+    ]
 
 
 def _optimizers(tape: Tape) -> list[Optimizer]:
@@ -152,7 +199,10 @@ def _optimizers(tape: Tape) -> list[Optimizer]:
 
 def _is_known(optimizer: Optimizer) -> bool:
     return (
-        optimizer.complete and bool(optimizer.parameters) and not optimizer.escapes and not optimizer.stepped_elsewhere
+        optimizer.complete
+        and bool(optimizer.parameters)
+        and not optimizer.escapes
+        and not optimizer.stepped_elsewhere
     )
 
 
@@ -160,7 +210,9 @@ def _is_known(optimizer: Optimizer) -> bool:
 def _owned_on(tape: Tape) -> set[_Place]:
     """The parameters of a path that an optimizer holds, or whose gradient is of use otherwise."""
     values = [value for one in _optimizers(tape) for value in one.parameters]
-    values += [value for one in _optimizers(tape) for _, earlier in one.earlier for value in earlier]
+    values += [
+        value for one in _optimizers(tape) for _, earlier in one.earlier for value in earlier
+    ]
     values += [value for clip in tape.of(Clip) if _is_use(clip) for value in clip.parameters]
     values += [fact.value for fact in tape.facts(*_OTHERWISE) if fact.value is not None]
     values += _written(tape)
@@ -168,7 +220,9 @@ def _owned_on(tape: Tape) -> set[_Place]:
 
 
 def _is_use(clip: Clip) -> bool:
-    """Whether the program reads gradients, to do something with them: what a library does with some is seen."""
+    """Whether the program reads gradients, to do something with them: what a library does with some
+    is seen.
+    """
     return clip.reads_only and not clip.by_library
 
 
@@ -180,15 +234,21 @@ def _written(tape: Tape) -> list[Value]:
 
 
 def _shown(written: Value) -> Iterator[Value]:
-    """What a value shows the memory of; not what it is computed from, as that is which a layer writes in place."""
+    """What a value shows the memory of; not what it is computed from, as that is which a layer
+    writes in place.
+    """
     yield from unchanged(written)
-    yield from (each for each in ancestors_of(written) if each.storage is written.storage is not None)
+    yield from (
+        each for each in ancestors_of(written) if each.storage is written.storage is not None
+    )
 
 
 def _report(found: _Unowned, leaves: Sequence[Value], at: Span, stack: tuple[Span, ...]) -> Report:
     names = owners(identities(leaves), (*found.sink.leaves, *found.optimizer.parameters))
     get, hold = ("gets", "it") if len(names) == 1 else ("get", "them")
-    message = f"{shortly(names)} {get} a gradient, and no optimizer holds {hold}: nothing trains {hold}"
+    message = (
+        f"{shortly(names)} {get} a gradient, and no optimizer holds {hold}: nothing trains {hold}"
+    )
     name = found.optimizer.name or found.optimizer.cls
     taken = Related(found.optimizer.at, f"`{name}` takes other parameters here")
     is_sure = found.is_seen and not any("loaded" in leaf.flags for leaf in leaves)

@@ -3,12 +3,12 @@
 Two optimizers step with the same gradient of one parameter.
 
 ## What it does
-Reports an optimizer that steps on gradients on which another one has stepped already, without a clearing or another
-backward between the two.
+Reports an optimizer that steps on gradients on which another one has stepped already, without a
+clearing or another backward between the two.
 
 ## Why it matters
-Each of them moves the parameter by its own rate and its own averages: it takes two steps where one was meant, and
-neither knows of the other's.
+Each of them moves the parameter by its own rate and its own averages: it takes two steps where one
+was meant, and neither knows of the other's.
 
 ## Example
 ```python
@@ -99,17 +99,27 @@ def _doubles(tape: Tape) -> Iterator[_Double]:
                 fresh |= set(map(id, identities(event.leaves)))
                 spent = {key: step for key, step in spent.items() if key not in fresh}
             case ZeroGrad():
-                cleared = set(map(id, identities(event.parameters))) if event.complete else {*fresh, *spent}
+                cleared = (
+                    set(map(id, identities(event.parameters)))
+                    if event.complete
+                    else {*fresh, *spent}
+                )
                 fresh -= cleared
                 spent = {key: step for key, step in spent.items() if key not in cleared}
             case OptimizerStep() if _is_known(event.optimizer):
                 yield from _stepped_twice(event, fresh, spent)
 
 
-def _stepped_twice(event: OptimizerStep, fresh: set[int], spent: dict[int, OptimizerStep]) -> Iterator[_Double]:
-    """Takes the fresh gradients of what an optimizer holds; finds those that another one has taken before."""
+def _stepped_twice(
+    event: OptimizerStep, fresh: set[int], spent: dict[int, OptimizerStep]
+) -> Iterator[_Double]:
+    """Takes the fresh gradients of what an optimizer holds; finds those that another one has taken
+    before.
+    """
     found: dict[int, tuple[OptimizerStep, list[Parameter]]] = {}
-    for one in identities(value for value in event.optimizer.held_at(event.order) if value.requires_grad):
+    for one in identities(
+        value for value in event.optimizer.held_at(event.order) if value.requires_grad
+    ):
         if id(one) in fresh:
             fresh.discard(id(one))
             spent[id(one)] = event
@@ -120,14 +130,24 @@ def _stepped_twice(event: OptimizerStep, fresh: set[int], spent: dict[int, Optim
 
 
 def _is_known(optimizer: Optimizer) -> bool:
-    return optimizer.complete and not optimizer.escapes and not any(value.assumed for value in optimizer.parameters)
+    return (
+        optimizer.complete
+        and not optimizer.escapes
+        and not any(value.assumed for value in optimizer.parameters)
+    )
 
 
 def _report(found: _Double) -> Report:
     known = (*found.first.optimizer.parameters, *found.second.optimizer.parameters)
     shown = shortly(owners(found.parameters, known))
-    first, second = (step.optimizer.name or step.optimizer.cls for step in (found.first, found.second))
-    message = f"`{second}` steps on the gradients of {shown}, on which `{first}` has stepped already"
+    first, second = (
+        step.optimizer.name or step.optimizer.cls for step in (found.first, found.second)
+    )
+    message = (
+        f"`{second}` steps on the gradients of {shown}, on which `{first}` has stepped already"
+    )
     at = found.second.optimizer.at
     other = Related(found.first.optimizer.at, f"`{first}` takes the same parameters here")
-    return Report(at, message, _HELP, places(at, other, Related(found.second.at, "the second step")))
+    return Report(
+        at, message, _HELP, places(at, other, Related(found.second.at, "the second step"))
+    )

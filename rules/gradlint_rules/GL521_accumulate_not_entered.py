@@ -3,14 +3,14 @@
 An `Accelerator` is told to accumulate gradients, and the loop never enters `accumulate`.
 
 ## What it does
-Reports `Accelerator(gradient_accumulation_steps=N)` with N above 1 where a loop back-propagates by it, the optimizer
-steps for every backward, and no path enters `accelerator.accumulate(model)` for a round: not at all, or around the
-loop.
+Reports `Accelerator(gradient_accumulation_steps=N)` with N above 1 where a loop back-propagates by
+it, the optimizer steps for every backward, and no path enters `accelerator.accumulate(model)` for a
+round: not at all, or around the loop.
 
 ## Why it matters
-`accelerator.backward` divides the loss by N all the same, and outside of `accumulate` the prepared optimizer steps
-every time: each update is made of one batch, with a gradient that is N times too small. Around the whole loop,
-`accumulate` counts one round.
+`accelerator.backward` divides the loss by N all the same, and outside of `accumulate` the prepared
+optimizer steps every time: each update is made of one batch, with a gradient that is N times too
+small. Around the whole loop, `accumulate` counts one round.
 
 ## Example
 ```python
@@ -48,7 +48,8 @@ for x in torch.randn(8, 16, 4):
 ```
 
 ## What it does not report
-- A window that the program counts itself, `if (i + 1) % 4 == 0: optimizer.step()`: that is divided as it should be.
+- A window that the program counts itself, `if (i + 1) % 4 == 0: optimizer.step()`: that is divided
+  as it should be.
 - A number that is 1, or not known: an option without a default.
 
 ## Limits
@@ -71,9 +72,16 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
 
 SEVERITY = Severity.WARNING
-_MADE, _BACKWARD, _ENTERED = "accelerator-divides", "accelerator-backward", "accelerator-accumulates"
+_MADE, _BACKWARD, _ENTERED = (
+    "accelerator-divides",
+    "accelerator-backward",
+    "accelerator-accumulates",
+)
 _BACKPROPAGATED = "back-propagated here"
-_HELP = "Put the round into `with accelerator.accumulate(model):`, or leave out `gradient_accumulation_steps`."
+_HELP = (
+    "Put the round into `with accelerator.accumulate(model):`, or leave out "
+    "`gradient_accumulation_steps`."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -87,7 +95,9 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _divided(tape: Tape) -> Iterator[tuple[Fact, Fact]]:
-    """The accelerators of a path, each with a backward by it in a loop, that no window of the program's own follows."""
+    """The accelerators of a path, each with a backward by it in a loop, that no window of the
+    program's own follows.
+    """
     made = tape.facts(_MADE)
     if not made or not _steps_each_time(tape):
         return
@@ -115,7 +125,8 @@ def _is_of(fact: Fact, at: Span) -> bool:
 
 def _report(made: Fact, backward: Fact) -> Report:
     message = (
-        f"`accelerator.backward` divides the loss by {made.detail}, and no round enters `accumulate`: no update is "
+        f"`accelerator.backward` divides the loss by {made.detail}, and no round enters "
+        "`accumulate`: no update is "
         f"that of {made.detail} batches"
     )
     related = places(made.at, Related(backward.at, _BACKPROPAGATED))
@@ -123,7 +134,9 @@ def _report(made: Fact, backward: Fact) -> Report:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Puts what a round does under `accumulate`, which is taken away where it stands around the loop."""
+    """Puts what a round does under `accumulate`, which is taken away where it stands around the
+    loop.
+    """
     models = finding.hints["models"]
     if not models:
         raise NoFixError("no prepared model is in view where the loss is back-propagated")

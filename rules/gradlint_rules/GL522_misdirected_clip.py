@@ -1,14 +1,15 @@
 """# misdirected-clip (GL522)
 
-Gradients are clipped of parameters that have none: the ones that the step uses belong to another network.
+Gradients are clipped of parameters that have none: the ones that the step uses belong to another
+network.
 
 ## What it does
-Reports a clip between a backward and the step on its gradients, where these are gradients of other parameters: those
-that are clipped have none, or what an earlier step has used.
+Reports a clip between a backward and the step on its gradients, where these are gradients of other
+parameters: those that are clipped have none, or what an earlier step has used.
 
 ## Why it matters
-`clip_grad_norm_` of parameters without gradients returns 0 and clips nothing. The step takes gradients of any size, and
-the logged norm looks calm.
+`clip_grad_norm_` of parameters without gradients returns 0 and clips nothing. The step takes
+gradients of any size, and the logged norm looks calm.
 
 ## Example
 ```python
@@ -48,9 +49,10 @@ for x in torch.randn(5, 8, 4):
 ```
 
 ## What it does not report
-- Parameters of which some have a gradient: those of a whole model, of which one part is trained in a round.
-- Clips before the backward or behind the step of these parameters: that is `misplaced-clip` (GL509),
-  unless another clip does that in time.
+- Parameters of which some have a gradient: those of a whole model, of which one part is trained in
+  a round.
+- Clips before the backward or behind the step of these parameters: that is `misplaced-clip`
+  (GL509), unless another clip does that in time.
 
 ## Limits
 Gradients that are set by hand, and parameters out of view, can be any.
@@ -78,7 +80,9 @@ _HELP = "Clip the parameters that the optimizer behind it steps on."
 
 @dataclass(frozen=True, slots=True)
 class _Empty:
-    """A clip that finds no gradient, and the backward and the step around it that are about other parameters."""
+    """A clip that finds no gradient, and the backward and the step around it that are about other
+    parameters.
+    """
 
     clip: Clip
     sink: Backward
@@ -96,7 +100,9 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _empty(tape: Tape) -> Iterator[_Empty]:
-    """The clips of a path whose parameters have no gradient, between a backward and the step that uses it."""
+    """The clips of a path whose parameters have no gradient, between a backward and the step that
+    uses it.
+    """
     clips = [clip for clip in tape.of(Clip) if _is_known(clip)]
     if not clips or tape.facts("gradient-set", "gradient-beside", "gradients-tapped"):
         return
@@ -104,7 +110,10 @@ def _empty(tape: Tape) -> Iterator[_Empty]:
     for account in accounts_on(tape) if any(key(clip) not in filled for clip in clips) else ():
         for update in account.updates if account.optimizer.complete else ():
             for clip in clips:
-                sink = next((each for each in update.fresh if each.order < clip.order < update.step.order), None)
+                sink = next(
+                    (each for each in update.fresh if each.order < clip.order < update.step.order),
+                    None,
+                )
                 if sink is None or not _is_seen(sink) or key(clip) in filled:
                     continue
                 if _is_elsewhere(clip, sink, tape):
@@ -118,18 +127,24 @@ def _finds(tape: Tape, place: Key) -> bool:
 def _is_known(clip: Clip) -> bool:
     """Whether it clips, and all that it clips is known."""
     is_plain = bool(clip.parameters) and not clip.reads_only and not clip.exhausted
-    return is_plain and all(value.parameter is not None and not value.assumed for value in clip.parameters)
+    return is_plain and all(
+        value.parameter is not None and not value.assumed for value in clip.parameters
+    )
 
 
 def _is_seen(sink: Backward) -> bool:
     """Whether it is known what a backward gives gradients to."""
-    return not sink.by_framework and not any("unseen" in value.flags or value.assumed for value in sink.graph)
+    return not sink.by_framework and not any(
+        "unseen" in value.flags or value.assumed for value in sink.graph
+    )
 
 
 def _is_elsewhere(clip: Clip, sink: Backward, tape: Tape) -> bool:
-    """Whether a clip stands in the round of a backward that is for others, and is not what clips its own too late.
+    """Whether a clip stands in the round of a backward that is for others, and is not what clips
+    its own too late.
 
-    Where nothing else clips what an optimizer steps on in that round, the clip is in the wrong place: GL509.
+    Where nothing else clips what an optimizer steps on in that round, the clip is in the wrong
+    place: GL509.
     """
     rounds, own = sink.iteration, identities(clip.parameters)
     if clip.iteration[: len(rounds)] != rounds or share(own, reached(sink)):
@@ -138,12 +153,16 @@ def _is_elsewhere(clip: Clip, sink: Backward, tape: Tape) -> bool:
     if not any(share(own, identities(step.optimizer.parameters)) for step in steps):
         return True
     filled = _filled(tape)
-    return any(key(other) in filled and share(own, identities(other.parameters)) for other in tape.of(Clip))
+    return any(
+        key(other) in filled and share(own, identities(other.parameters)) for other in tape.of(Clip)
+    )
 
 
 @of_tape
 def _filled(tape: Tape) -> set[Key]:
-    """The clips of a path that find a gradient: a backward before them has given one that is still to be used."""
+    """The clips of a path that find a gradient: a backward before them has given one that is still
+    to be used.
+    """
     found: set[Key] = set()
     alive: list[list[Parameter]] = []
     for event in tape.among(Backward, ZeroGrad, OptimizerStep, Clip):
@@ -155,7 +174,9 @@ def _filled(tape: Tape) -> set[Key]:
         elif isinstance(event, OptimizerStep):
             used = identities(event.optimizer.parameters)
             alive = [_without(each, used) for each in alive]
-        elif isinstance(event, Clip) and any(share(identities(event.parameters), each) for each in alive):
+        elif isinstance(event, Clip) and any(
+            share(identities(event.parameters), each) for each in alive
+        ):
             found.add(key(event))
     return found
 
@@ -169,7 +190,8 @@ def _report(found: _Empty) -> Report:
     names = listed(clipped[:2]) + (" and others" if len(clipped) > 2 else "")
     optimizer = found.step.optimizer.name or found.step.optimizer.cls or "optimizer"
     message = (
-        f"{names} have no gradient that a step is still to use: {backward(found.sink)} gives its gradients to others, "
+        f"{names} have no gradient that a step is still to use: {backward(found.sink)} gives "
+        "its gradients to others, "
         f"on which `{optimizer}` steps"
     )
     related = places(

@@ -3,14 +3,13 @@
 A dataset fabricates labels for a sample that has none, and the loss cannot tell them apart.
 
 ## What it does
-Takes a sample of each dataset along all paths, and reports a label that is written down in the code on the path of
-a sample
-without one (class 0, a `[[0.0, 0.0]]` keypoint, a box of zeros), where other samples have a label that was read.
+Takes a sample of each dataset along all paths, and reports a label that is written down in the code
+on the path of a sample without one (class 0, a `[[0.0, 0.0]]` keypoint, a box of zeros), where
+other samples have a label that was read.
 
 ## Why it matters
-The model is trained on labels that nobody gave: it learns to answer 0 for whatever was not annotated. Nothing
-fails, and the
-metrics are computed with the same wrong labels.
+The model is trained on labels that nobody gave: it learns to answer 0 for whatever was not
+annotated. Nothing fails, and the metrics are computed with the same wrong labels.
 
 ## Example
 ```python
@@ -74,19 +73,21 @@ Or leave such samples out, or return a mask beside the label, and weight the los
 
 ## What it does not report
 - Labels that cannot be real: negative numbers, NaN, None, empty tensors.
-- Labels that losses ignore: 255, and the number (or the name of one) that stands behind `ignore_index=` in the file of
-  the dataset.
-- Samples that say so: another part of them is a mask, a weight or a flag, by its key or by the name that is returned.
-  One that is set for them as for the others, `visibility = [1]`, says that they are real.
+- Labels that losses ignore: 255, and the number (or the name of one) that stands behind
+  `ignore_index=` in the file of the dataset.
+- Samples that say so: another part of them is a mask, a weight or a flag, by its key or by the name
+  that is returned. One that is set for them as for the others, `visibility = [1]`, says that they
+  are real.
 - A label for a whole split that has none (`if self.split == "test":`), and random draws.
-- What hangs on a question that the dataset asks once, as it is made: a default that the configuration can replace.
+- What hangs on a question that the dataset asks once, as it is made: a default that the
+  configuration can replace.
 - A length by which the sample is cut: `motion[start : start + length], length`.
 - A number that the dataset counts up, as it looks for the part that a sample is in.
 
 ## Limits
-A label is known by the words of its key, or as the last part of a tuple. What the loss does with it is not looked at:
-an
-`ignore_index` other than 255 in another file, or a mask that the training makes of the label, is not seen.
+A label is known by the words of its key, or as the last part of a tuple. What the loss does with it
+is not looked at: an `ignore_index` other than 255 in another file, or a mask that the training
+makes of the label, is not seen.
 """
 
 from __future__ import annotations
@@ -107,18 +108,27 @@ _TARGETS = re.compile(
     r"|annot[a-z]*|ys?|gts?|(ground)?truth|tags?|categor(y|ies)|answers?)(?![a-z])"
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_FLAGS = re.compile(r"mask|valid|visib|weight|has_|is_|known|present|observed|flag|confiden|ignore|exist|missing")
-_SETTING = re.compile(r"rand|augment|flip|train|test|split|phase|mode|transform|cache|return_|use_|with_")
+_FLAGS = re.compile(
+    r"mask|valid|visib|weight|has_|is_|known|present|observed|flag|confiden|ignore|exist|missing"
+)
+_SETTING = re.compile(
+    r"rand|augment|flip|train|test|split|phase|mode|transform|cache|return_|use_|with_"
+)
 _OWN = re.compile(
     r"""self(\.\w+)+|\b(not|and|or|is|in|None|True|False|len|isinstance|hasattr|str|list|dict)\b|"[^"]*"|'[^']*'|\b\d+\b"""
 )
 
-_MESSAGE = "a sample without a label gets one that looks real: the loss cannot tell it from those that were given"
+_MESSAGE = (
+    "a sample without a label gets one that looks real: the loss cannot tell it from those that "
+    "were given"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a sample: what it is, the number that it is filled with (or ""), where and how it is called."""
+    """A part of a sample: what it is, the number that it is filled with (or ""), where and how it
+    is called.
+    """
 
     said: str
     number: str
@@ -166,7 +176,9 @@ def _parts(tape: Tape) -> _Parts:
     for fact in tape.facts("sample"):
         part, _, said = fact.detail.rpartition(" ")
         said, _, number = said.partition("=")
-        found[part] = _Part(said, number, fact.at, fact.text if _is_place(part) and fact.text else part)
+        found[part] = _Part(
+            said, number, fact.at, fact.text if _is_place(part) and fact.text else part
+        )
     return found
 
 
@@ -175,7 +187,11 @@ def _is_target(part: str, parts: _Parts) -> bool:
     first = part.partition(".")[0]
     if "weight" in parts[part].name:  # of a term of the loss
         return False
-    if _is_place(part) and first != "0" and int(first) == max(int(name.partition(".")[0]) for name in parts):
+    if (
+        _is_place(part)
+        and first != "0"
+        and int(first) == max(int(name.partition(".")[0]) for name in parts)
+    ):
         return True
     return bool(_TARGETS.search(_HUMP.sub("_", parts[part].name).lower()))
 
@@ -186,11 +202,18 @@ def _is_place(part: str) -> bool:
 
 
 def _is_told_apart(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
-    """Whether a sample says that its label is made up: by a mask or a flag, or else by a constant of its own.
+    """Whether a sample says that its label is made up: by a mask or a flag, or else by a constant
+    of its own.
 
-    A flag that says the same of those that have a label, `visibility = [1]`, says that this one is real.
+    A flag that says the same of those that have a label, `visibility = [1]`, says that this one is
+    real.
     """
-    flags = {key for sample in read for key, other in sample.parts.items() if key != part and _FLAGS.search(other.name)}
+    flags = {
+        key
+        for sample in read
+        for key, other in sample.parts.items()
+        if key != part and _FLAGS.search(other.name)
+    }
     if not flags:
         return _is_flagged(part, made, read)
     return not all(_says_real(flag, made, read) for flag in flags)
@@ -211,8 +234,10 @@ def _samples(tape: Tape) -> Iterator[_Sample]:
 
 
 def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
-    """Whether what parts a path from those on which the label is read hangs on the sample: not on how the dataset is
-    set up, or on chance. The paths that go another way at the fewest conditions show it."""
+    """Whether what parts a path from those on which the label is read hangs on the sample: not on
+    how the dataset is set up, or on chance. The paths that go another way at the fewest conditions
+    show it.
+    """
     parting = [found for other in read if (found := _parting(made.tape, other.tape))]
     if any(_was_left_out(made.tape, found) for found in parting):
         return False
@@ -223,14 +248,22 @@ def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
 
 
 def _is_drawn(part: str, made: _Sample) -> bool:
-    """Whether chance decides in the line that makes a label up: `label = 1 if random.random() > 0.5 else 0`."""
+    """Whether chance decides in the line that makes a label up:
+    `label = 1 if random.random() > 0.5 else 0`.
+    """
     place = made.parts[part].at
-    near = (each for each in made.tape.decisions if each.at.path == place.path and each.at.line == place.line)
+    near = (
+        each
+        for each in made.tape.decisions
+        if each.at.path == place.path and each.at.line == place.line
+    )
     return any(each.by_chance or "rand" in each.text for each in near)
 
 
 def _coded(part: str, made: Sequence[_Sample]) -> Iterator[Span]:
-    """Where a label is made up by a condition that makes up another one otherwise: classes by the name of a file."""
+    """Where a label is made up by a condition that makes up another one otherwise: classes by the
+    name of a file.
+    """
     for one in made:
         place = one.parts[part].at
         others = (other for other in made if other.parts[part].at != place)
@@ -239,9 +272,17 @@ def _coded(part: str, made: Sequence[_Sample]) -> Iterator[Span]:
 
 
 def _was_left_out(tape: Tape, parting: Container[Span]) -> bool:
-    """Whether the same was asked before, with the same answer, where the dataset chose its samples: this is none."""
-    asked = [(decision.text, decision.holds) for decision in tape.decisions if decision.at not in parting]
-    return any((decision.text, decision.holds) in asked for decision in tape.decisions if decision.at in parting)
+    """Whether the same was asked before, with the same answer, where the dataset chose its samples:
+    this is none.
+    """
+    asked = [
+        (decision.text, decision.holds) for decision in tape.decisions if decision.at not in parting
+    ]
+    return any(
+        (decision.text, decision.holds) in asked
+        for decision in tape.decisions
+        if decision.at in parting
+    )
 
 
 def _parting(one: Tape, other: Tape) -> dict[Span, Decision]:
@@ -263,7 +304,9 @@ def _asks_the_sample(asked: Decision) -> bool:
 
 
 def _is_flagged(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
-    """Whether another part tells these samples from those with a label: a constant here, and another one there."""
+    """Whether another part tells these samples from those with a label: a constant here, and
+    another one there.
+    """
     for other, said in ((name, each.said) for name, each in made.parts.items()):
         if other == part or said not in ("zero", "made", "mark", "true", "false"):
             continue

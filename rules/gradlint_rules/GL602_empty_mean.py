@@ -3,15 +3,16 @@
 A mean is taken over a boolean selection that can be empty.
 
 ## What it does
-Reports a mean, or a loss that is one, of `x[mask]` or `masked_select`, and a masked sum divided by the mask's own
-sum, in what a
-backward comes to, unless something keeps the selection from being empty.
+Reports a mean, or a loss that is one, of `x[mask]` or `masked_select`, and a masked sum divided by
+the mask's own sum, in what a backward comes to, unless something keeps the selection from being
+empty.
 
 ## Why it matters
-The mean of nothing is NaN. For `x[mask].mean()` the loss is NaN and the gradient zero: logs, schedulers and
-checkpoints go by a NaN. For `(x * mask).sum() / mask.sum()`, or where the NaN is multiplied by something learned, the
-gradient is NaN, too, and one step destroys the model. This is a warning where the program is seen to make an empty
-selection: elements that are drawn and mostly rejected (`torch.randn(8) > 3`), a row set to `False`; else a note.
+The mean of nothing is NaN. For `x[mask].mean()` the loss is NaN and the gradient zero: logs,
+schedulers and checkpoints go by a NaN. For `(x * mask).sum() / mask.sum()`, or where the NaN is
+multiplied by something learned, the gradient is NaN, too, and one step destroys the model. This is
+a warning where the program is seen to make an empty selection: elements that are drawn and mostly
+rejected (`torch.randn(8) > 3`), a row set to `False`; else a note.
 
 ## Example
 ```python
@@ -54,9 +55,9 @@ for x, depth in zip(torch.randn(5, 8, 4), torch.randn(5, 8)):
 - Pairs of one class, each sample with itself: `y[:, None] == y[None, :]`.
 
 ## Limits
-Of data from elsewhere it is not known what a mask selects: padding, lengths and labels that a dataset gives are a note.
-A traced run takes a mask whose count was asked for, or taken out, for guarded; what it reports is a note, unless it met
-the NaN.
+Of data from elsewhere it is not known what a mask selects: padding, lengths and labels that a
+dataset gives are a note. A traced run takes a mask whose count was asked for, or taken out, for
+guarded; what it reports is a note, unless it met the NaN.
 """
 
 from __future__ import annotations
@@ -96,15 +97,40 @@ _SAME = {
     "flatten",
 }
 _COUNTS = {"sum", "count_nonzero"}
-_TURNS = {"unsqueeze", "squeeze", "view", "reshape", "flatten", "expand", "t", "T", "mT", "transpose", "contiguous"}
+_TURNS = {
+    "unsqueeze",
+    "squeeze",
+    "view",
+    "reshape",
+    "flatten",
+    "expand",
+    "t",
+    "T",
+    "mT",
+    "transpose",
+    "contiguous",
+}
 _SAME |= {"contiguous", "expand", "expand_as", "detach", "cpu", "cuda"} | _COUNTS
 _PARTS = {"split", "chunk", "narrow", "index_select", "gather", "unbind", "select"}
 _FILLS = {"fill_diagonal", "fill"}
-_UNIONS = {"view", "or", "bitwise_or", "logical_or"}  # a view: what was written to another of the same memory
+_UNIONS = {
+    "view",
+    "or",
+    "bitwise_or",
+    "logical_or",
+}  # a view: what was written to another of the same memory
 _PRODUCTS = {"mul", "multiply"}
 # What these make of a selection can have elements although it has none:
 _OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add"}
-_OTHER_SHAPE |= {"setitem", "index_put", "index_add", "index_copy", "scatter", "scatter_add", "masked_scatter"}
+_OTHER_SHAPE |= {
+    "setitem",
+    "index_put",
+    "index_add",
+    "index_copy",
+    "scatter",
+    "scatter_add",
+    "masked_scatter",
+}
 _MEANS = re.compile(r"(_loss|cross_entropy|_with_logits|kl_div|Loss)$")
 _NAMES = re.compile(r"mask|valid|observed|keep|known|labell?ed|present|visible")
 _FINITE = {"isnan", "isfinite", "isinf"}
@@ -113,7 +139,9 @@ _DEPTH = 12
 
 @dataclass(frozen=True, slots=True)
 class _Mean:
-    """A mean on the way to a loss: of what a mask selects, or a masked sum divided by the mask's own sum."""
+    """A mean on the way to a loss: of what a mask selects, or a masked sum divided by the mask's
+    own sum.
+    """
 
     value: Value
     mask: Value
@@ -141,12 +169,17 @@ def _unguarded(tape: Tape) -> Iterator[Report]:
 
 
 def _judged(tape: Tape, sink: Backward, mean: _Mean, *, is_seen: bool) -> Report:
-    """A warning where an empty selection is seen and makes the gradient NaN; where a run has met the NaN; else a note.
+    """A warning where an empty selection is seen and makes the gradient NaN; where a run has met
+    the NaN; else a note.
 
-    A run shows whether a selection was empty: its first gradient that is not finite came from there.
+    A run shows whether a selection was empty: its first gradient that is not finite came from
+    there.
     """
     spoils = _spoils(sink, mean)
-    spoilt = any(fact.value is not None and fact.value.at == mean.value.at for fact in tape.facts("not-finite"))
+    spoilt = any(
+        fact.value is not None and fact.value.at == mean.value.at
+        for fact in tape.facts("not-finite")
+    )
     severity = Severity.WARNING if spoilt or (is_seen and spoils) else Severity.NOTE
     return _report(sink, mean, severity, spoils or spoilt)
 
@@ -158,8 +191,15 @@ def _empty_means(values: Iterable[Value]) -> Iterator[_Mean]:
             continue
         if bare(value.op) in _RATIOS and len(value.inputs) == 2:
             mask = _counted(value.inputs[1])
-            is_shown = value.inputs[1].at != value.at  # else a library does it all, with guards of its own
-            if mask is not None and _comes_from_sum(value.inputs[0]) and is_shown and not _meets_itself(mask):
+            is_shown = (
+                value.inputs[1].at != value.at
+            )  # else a library does it all, with guards of its own
+            if (
+                mask is not None
+                and _comes_from_sum(value.inputs[0])
+                and is_shown
+                and not _meets_itself(mask)
+            ):
                 yield _Mean(value, mask, value, True)
         elif bare(value.op) == "mean" or (_MEANS.search(value.op) and not is_unreduced(value)):
             selection = _selection(value)
@@ -178,10 +218,18 @@ def _counted(denominator: Value) -> Value | None:
     for _ in range(_DEPTH):
         if summed and _is_mask(value):
             return value
-        if summed and bare(value.op) in _PRODUCTS:  # nothing is selected where one factor selects nothing
+        if (
+            summed and bare(value.op) in _PRODUCTS
+        ):  # nothing is selected where one factor selects nothing
             return next((mask for mask in map(_factor, value.inputs) if mask is not None), None)
-        is_part = summed and bare(value.op) in _PARTS | _SELECTS  # of a mask: selects no more than the whole
-        if not (is_part or bare(value.op) in _SAME) or not value.inputs or _is_chosen_by_hand(value):
+        is_part = (
+            summed and bare(value.op) in _PARTS | _SELECTS
+        )  # of a mask: selects no more than the whole
+        if (
+            not (is_part or bare(value.op) in _SAME)
+            or not value.inputs
+            or _is_chosen_by_hand(value)
+        ):
             return None
         summed = summed or bare(value.op) in _COUNTS
         value = value.inputs[0]
@@ -202,11 +250,17 @@ def _is_mask(value: Value) -> bool:
         return False
     if value.dtype is DType.BOOL and bare(value.op) not in _SAME:
         return True
-    return not value.inputs and not value.requires_grad and _NAMES.search(value.title.lower()) is not None
+    return (
+        not value.inputs
+        and not value.requires_grad
+        and _NAMES.search(value.title.lower()) is not None
+    )
 
 
 def _is_chosen_by_hand(value: Value) -> bool:
-    """Whether something is put in, `mask[0] = True`, `mask[:, 2:].fill_diagonal_(True)`, whatever else is chosen."""
+    """Whether something is put in, `mask[0] = True`, `mask[:, 2:].fill_diagonal_(True)`, whatever
+    else is chosen.
+    """
     if bare(value.op) in _FILLS:
         return bool(value.argument(1, "value", "fill_value"))
     sources = value.inputs if bare(value.op) in _UNIONS else ()
@@ -214,9 +268,15 @@ def _is_chosen_by_hand(value: Value) -> bool:
 
 
 def _meets_itself(mask: Value) -> bool:
-    """Whether it compares a tensor with itself turned round, and holds on the diagonal: `y[:, None] == y[None, :]`."""
+    """Whether it compares a tensor with itself turned round, and holds on the diagonal:
+    `y[:, None] == y[None, :]`.
+    """
     left, right = mask.argument(0), mask.argument(1, "other")
-    if bare(mask.op) not in ("eq", "ge", "le") or not isinstance(left, Value) or not isinstance(right, Value):
+    if (
+        bare(mask.op) not in ("eq", "ge", "le")
+        or not isinstance(left, Value)
+        or not isinstance(right, Value)
+    ):
         return False
     return left is not right and _unturned(left) is _unturned(right)  # `x == x` asks for NaN
 
@@ -255,15 +315,23 @@ def _selection(mean: Value) -> Value | None:
 
 
 def _is_guarded(tape: Tape, sink: Backward, mean: _Mean) -> bool:
-    """Whether the program asks how much the mask selects, or whether the loss is a number, before the backward."""
+    """Whether the program asks how much the mask selects, or whether the loss is a number, before
+    the backward.
+    """
     around = dict(sink.iteration)
     for decision in tape.decisions:
-        is_of_now = decision.loop is None or around.get(decision.loop, decision.round) == decision.round
-        if is_of_now and (_ask(decision.about, mean.mask) or any(map(_asks_for_a_number, decision.about))):
+        is_of_now = (
+            decision.loop is None or around.get(decision.loop, decision.round) == decision.round
+        )
+        if is_of_now and (
+            _ask(decision.about, mean.mask) or any(map(_asks_for_a_number, decision.about))
+        ):
             return True
     asserted = [fact for fact in tape.facts("asserted") if fact.value is not None]
     read = [fact for fact in tape.facts("read-out") if _is_before(fact, mean.value)]
-    return any(fact.value is not None and _ask([fact.value], mean.mask) for fact in (*asserted, *read))
+    return any(
+        fact.value is not None and _ask([fact.value], mean.mask) for fact in (*asserted, *read)
+    )
 
 
 def _is_before(fact: Fact, mean: Value) -> bool:
@@ -273,20 +341,30 @@ def _is_before(fact: Fact, mean: Value) -> bool:
 
 
 def _asks_for_a_number(asked: Value) -> bool:
-    """Whether it is asked if something is finite, or no number: it is equal to itself where it is one."""
+    """Whether it is asked if something is finite, or no number: it is equal to itself where it is
+    one.
+    """
     left, right = asked.argument(0), asked.argument(1, "other")
     is_with_itself = isinstance(left, Value) and left is right
     return bare(asked.op) in _FINITE or (is_with_itself and bare(asked.op) in ("eq", "ne"))
 
 
 def _ask(asked: Iterable[Value], mask: Value) -> bool:
-    """Whether tensors hang on how much a mask selects: on what was counted from it, or on the selection."""
+    """Whether tensors hang on how much a mask selects: on what was counted from it, or on the
+    selection.
+    """
     pending = list(asked)
     seen = {id(value) for value in pending}
     for value in pending:
         if value is mask:
             return True
-        inner = value.inputs[1:] if bare(value.op) in _SELECTS else () if value.requires_grad else value.inputs
+        inner = (
+            value.inputs[1:]
+            if bare(value.op) in _SELECTS
+            else ()
+            if value.requires_grad
+            else value.inputs
+        )
         for source in inner:
             if id(source) not in seen:
                 seen.add(id(source))
@@ -310,7 +388,9 @@ def _reshaped(summed: Value) -> Value:
 
 
 def _meets_learned(loss: Value, mean: Value) -> bool:
-    """Whether the mean is multiplied by something else that carries a gradient on its way into the loss."""
+    """Whether the mean is multiplied by something else that carries a gradient on its way into the
+    loss.
+    """
     users: dict[int, list[Value]] = {}
     for value in graph(loss):
         for source in value.inputs:
@@ -318,7 +398,9 @@ def _meets_learned(loss: Value, mean: Value) -> bool:
     above, pending = {id(mean)}, [mean]
     for value in pending:
         for user in users.get(id(value), []):
-            others = [source for source in user.inputs if id(source) not in above and _is_learned(source)]
+            others = [
+                source for source in user.inputs if id(source) not in above and _is_learned(source)
+            ]
             if others and bare(user.op) in _PRODUCTS | _RATIOS:
                 return True
             if id(user) not in above:
@@ -328,15 +410,24 @@ def _meets_learned(loss: Value, mean: Value) -> bool:
 
 
 def _is_learned(value: Value) -> bool:
-    """Whether it comes from parameters in view: what something unknown gives (`settings.weight * loss`) can be data."""
-    return any(source.is_leaf and source.kind is not Kind.UNKNOWN and not source.assumed for source in graph(value))
+    """Whether it comes from parameters in view: what something unknown gives
+    (`settings.weight * loss`) can be data.
+    """
+    return any(
+        source.is_leaf and source.kind is not Kind.UNKNOWN and not source.assumed
+        for source in graph(value)
+    )
 
 
 def _report(sink: Backward, mean: _Mean, severity: Severity, spoils: bool) -> Report:
     value = mean.value
     gradient = "and so is its gradient" if spoils else "although its gradient is not"
-    message = f"if {quoted(mean.mask)} selects nothing, `{value.text or value.title}` is NaN, {gradient}"
-    help_ = "Skip the term when the selection is empty, or divide the sum by `mask.sum().clamp(min=1)`."
+    message = (
+        f"if {quoted(mean.mask)} selects nothing, `{value.text or value.title}` is NaN, {gradient}"
+    )
+    help_ = (
+        "Skip the term when the selection is empty, or divide the sum by `mask.sum().clamp(min=1)`."
+    )
     return Report(value.at, message, help_, places(value.at, to_sink(sink)), severity)
 
 

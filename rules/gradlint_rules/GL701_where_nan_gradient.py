@@ -1,19 +1,20 @@
 """# where-nan-gradient (GL701)
 
-A `torch.where` (or a mask) chooses around a function that is not defined where it is not chosen: the gradient is NaN,
-although the value is not.
+A `torch.where` (or a mask) chooses around a function that is not defined where it is not chosen:
+the gradient is NaN, although the value is not.
 
 ## What it does
-Reports `torch.where(cond, f(x), …)`, `f(x).masked_fill(mask, …)` and `y = f(x); y[mask] = …` where the condition keeps
-out the very place at which `f` has no finite derivative: `log` and division at zero, `sqrt` and roots at zero and
-below, other fractional powers below zero, `acos` and `asin` at one and beyond. The condition can be a question after
-NaN or infinity (`isnan(f(x))`), and `nan_to_num(f(x))` asks it by itself. Reports, too, what is filled with infinity
-and then multiplied or divided by something learned: the gradient of the scale is `0 * inf`.
+Reports `torch.where(cond, f(x), …)`, `f(x).masked_fill(mask, …)` and `y = f(x); y[mask] = …` where
+the condition keeps out the very place at which `f` has no finite derivative: `log` and division at
+zero, `sqrt` and roots at zero and below, other fractional powers below zero, `acos` and `asin` at
+one and beyond. The condition can be a question after NaN or infinity (`isnan(f(x))`), and
+`nan_to_num(f(x))` asks it by itself. Reports, too, what is filled with infinity and then multiplied
+or divided by something learned: the gradient of the scale is `0 * inf`.
 
 ## Why it matters
-The backward runs through both sides. The side that was not chosen gets a gradient of zero, which is then multiplied by
-the infinite derivative of `f`: `0 * inf` is NaN. One such element makes the whole gradient NaN, and with it every
-parameter.
+The backward runs through both sides. The side that was not chosen gets a gradient of zero, which is
+then multiplied by the infinite derivative of `f`: `0 * inf` is NaN. One such element makes the
+whole gradient NaN, and with it every parameter.
 
 ## Example
 ```python
@@ -54,12 +55,14 @@ assert model.weight.isfinite().all()
 For a few elements, compute only these: `out[mask] = x[mask].log()`.
 
 ## What it does not report
-- Arguments made safe before: `clamp(min=eps)`, `+ eps`, a `where` or `masked_fill` around the argument.
-- Arguments that are above zero by what computed them (`exp`, `softplus`, `softmax`, unless a mask puts minus infinity
-  among its logits), or behind a ReLU, whose backward makes the NaN a zero. `clamp(min=0)`, `maximum(x, 0)` and `abs`
-  do not help, and are reported.
+- Arguments made safe before: `clamp(min=eps)`, `+ eps`, a `where` or `masked_fill` around the
+  argument.
+- Arguments that are above zero by what computed them (`exp`, `softplus`, `softmax`, unless a mask
+  puts minus infinity among its logits), or behind a ReLU, whose backward makes the NaN a zero.
+  `clamp(min=0)`, `maximum(x, 0)` and `abs` do not help, and are reported.
 - Conditions about something else than the argument.
-- Infinity that is put in behind a learned scale, which is how masks are made; in front of one it is reported.
+- Infinity that is put in behind a learned scale, which is how masks are made; in front of one it is
+  reported.
 
 ## Limits
 Overflow (`exp` of large numbers in the branch not taken) is not looked for.
@@ -85,24 +88,41 @@ from gradlint_rules.words import bare, maker, severity_in
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
 _HELP = (
-    "Choose before the function as well (`safe = torch.where(ok, x, 1.0)`), or bound its argument: `x.clamp(min=eps)`."
+    "Choose before the function as well (`safe = torch.where(ok, x, 1.0)`), or bound its "
+    "argument: `x.clamp(min=eps)`."
 )
-_WHERE = {"div": "at zero", "divide": "at zero", "true_divide": "at zero", "acos": "at one and beyond"}
+_WHERE = {
+    "div": "at zero",
+    "divide": "at zero",
+    "true_divide": "at zero",
+    "acos": "at one and beyond",
+}
 _ROOTS = ("sqrt", "rsqrt")
 _CHOOSES_ZERO = {"zero": "chosen"}  # the root of zero is taken, whose derivative is infinite, too
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """The choices around what is undefined where it is not chosen; and what a run saw to make a gradient infinite."""
+    """The choices around what is undefined where it is not chosen; and what a run saw to make a
+    gradient infinite.
+    """
     told: set[Span] = set()
     for found in met(paths, _choices):
         vain = list(guarded(found.value))
         operation = vain[0].operation
         told |= {found.at, operation.at}
         place = _WHERE.get(bare(operation.op), "where this does not choose it")
-        cause = f"{maker(operation)} has no finite derivative {place}, and only its value is discarded{found.condition}"
-        related = found.related(Related(operation.at, f"{maker(operation)} is computed for all elements"))
-        hints = _CHOOSES_ZERO if bare(operation.op) in _ROOTS and all(each.point < 0 for each in vain) else {}
+        cause = (
+            f"{maker(operation)} has no finite derivative {place}, and only its value is "
+            f"discarded{found.condition}"
+        )
+        related = found.related(
+            Related(operation.at, f"{maker(operation)} is computed for all elements")
+        )
+        hints = (
+            _CHOOSES_ZERO
+            if bare(operation.op) in _ROOTS and all(each.point < 0 for each in vain)
+            else {}
+        )
         yield Report(
             found.at,
             f"{cause}: the gradient of what is not chosen is NaN",
@@ -117,7 +137,9 @@ def check(paths: Paths) -> Iterator[Report]:
             yield _infinite(found)
 
     seen = list(paths.some(lambda tape: tape.facts("not-finite")))
-    told |= {report.at for report in GL602_empty_mean.check(paths)} if seen else set()  # that says why
+    told |= (
+        {report.at for report in GL602_empty_mean.check(paths)} if seen else set()
+    )  # that says why
     for fact in seen:
         if fact.value is not None and fact.value.at not in told:
             told.add(fact.value.at)
@@ -125,8 +147,15 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _seen(value: Value) -> Report:
-    message = f"the derivative of {maker(value)} is not finite where it was taken: from here on, no gradient is"
-    return Report(value.at, message, "Keep its argument from where it is undefined: `x + eps`, `x.clamp(min=eps)`.")
+    message = (
+        f"the derivative of {maker(value)} is not finite where it was taken: from here on, no "
+        "gradient is"
+    )
+    return Report(
+        value.at,
+        message,
+        "Keep its argument from where it is undefined: `x + eps`, `x.clamp(min=eps)`.",
+    )
 
 
 def _infinite(found: Met) -> Report:
@@ -134,7 +163,8 @@ def _infinite(found: Met) -> Report:
     choice = infinite(found.value)
     assert choice is not None
     message = (
-        f"{maker(found.value)} scales by something learned what {maker(choice)} has filled with infinity"
+        f"{maker(found.value)} scales by something learned what {maker(choice)} has filled "
+        "with infinity"
         f"{found.condition}: the gradient of the scale is NaN"
     )
     related = found.related(Related(choice.at, "infinity is put in here"))
@@ -164,4 +194,6 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     """Computes it of harmless values where it is not chosen."""
     if "zero" in finding.hints:
         raise NoFixError("the root of zero is chosen, whose derivative is infinite, too")
-    return unsafe("Compute it of harmless values where it is not chosen", harmless_elsewhere(finding, source))
+    return unsafe(
+        "Compute it of harmless values where it is not chosen", harmless_elsewhere(finding, source)
+    )

@@ -3,14 +3,15 @@
 The logarithm of a softmax, a sigmoid or an exponential is taken in two steps.
 
 ## What it does
-Reports `log(softmax(x))`, `log(sigmoid(x))`, `log(1 - sigmoid(x))` and `log1p(-sigmoid(x))` on the way to a loss,
-through views and selections too: `probabilities.gather(1, label).log()`. Reports `log(1 + exp(x))` and `log1p(exp(x))`,
-too.
+Reports `log(softmax(x))`, `log(sigmoid(x))`, `log(1 - sigmoid(x))` and `log1p(-sigmoid(x))` on the
+way to a loss, through views and selections too: `probabilities.gather(1, label).log()`. Reports
+`log(1 + exp(x))` and `log1p(exp(x))`, too.
 
 ## Why it matters
-In float32 a probability below some 1e-45 is zero, and one above 1 - 6e-8 is one. A confident mistake, logits some
-hundred apart, gives `log(0)`: an infinite loss, and a gradient that is NaN. In float16 a difference of seventeen is
-enough. The exponential of 89 is infinite in float32, of 12 in float16, and the gradient of `log(1 + exp(x))` there NaN.
+In float32 a probability below some 1e-45 is zero, and one above 1 - 6e-8 is one. A confident
+mistake, logits some hundred apart, gives `log(0)`: an infinite loss, and a gradient that is NaN. In
+float16 a difference of seventeen is enough. The exponential of 89 is infinite in float32, of 12 in
+float16, and the gradient of `log(1 + exp(x))` there NaN.
 
 ## Example
 ```python
@@ -30,8 +31,8 @@ assert model.weight.isnan().any()
 ```
 
 ## Use instead
-The function that does both at once: `log_softmax`, `logsigmoid` (of `-x` for `1 - sigmoid(x)`), `cross_entropy`,
-`binary_cross_entropy_with_logits`.
+The function that does both at once: `log_softmax`, `logsigmoid` (of `-x` for `1 - sigmoid(x)`),
+`cross_entropy`, `binary_cross_entropy_with_logits`.
 
 ```python
 import torch
@@ -49,10 +50,13 @@ assert model.weight.isfinite().all()
 ```
 
 ## What it does not report
-- Probabilities of logits that have bounds: `log(sigmoid(F.cosine_similarity(a, b)))`, `log(softmax(x.tanh() * 5))`.
+- Probabilities of logits that have bounds: `log(sigmoid(F.cosine_similarity(a, b)))`,
+  `log(softmax(x.tanh() * 5))`.
 - Logarithms of what was made safe: `log(p + eps)`, `log(p.clamp(min=eps))`, `log1p(exp(-x.abs()))`.
-- Probabilities through which no gradient flows, and those that are averaged or multiplied before the logarithm.
-- The probability of what was drawn by it (`multinomial`, `Categorical(p).sample()`): what has none is never drawn.
+- Probabilities through which no gradient flows, and those that are averaged or multiplied before
+  the logarithm.
+- The probability of what was drawn by it (`multinomial`, `Categorical(p).sample()`): what has none
+  is never drawn.
 
 ## Limits
 Probabilities that come from code outside of the project are not known to be any.
@@ -98,12 +102,23 @@ def check(paths: Paths) -> Iterator[Report]:
         message = f"{cause}, and its gradient is NaN{found.condition}"
         stable = _STABLE.get((kind, is_complement), "`log_softmax`")
         related = found.related(Related(probability.at, f"the {kind} is computed here"))
-        yield Report(found.at, message, f"Compute both at once with {stable}, from the logits.", related)
+        yield Report(
+            found.at, message, f"Compute both at once with {stable}, from the logits.", related
+        )
     for found in met(paths, _softpluses):
         exponential = _exponential(found.value) or found.value
-        message = f"{maker(exponential)} is infinite where its argument is large, and the gradient of the logarithm NaN"
+        message = (
+            f"{maker(exponential)} is infinite where its argument is large, and the gradient of "
+            "the logarithm NaN"
+        )
         related = found.related(Related(exponential.at, "the exponential is computed here"))
-        yield Report(found.at, f"{message}{found.condition}", _HELP_SOFTPLUS, related, hints={"stable": "softplus"})
+        yield Report(
+            found.at,
+            f"{message}{found.condition}",
+            _HELP_SOFTPLUS,
+            related,
+            hints={"stable": "softplus"},
+        )
 
 
 def _softpluses(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
@@ -133,7 +148,9 @@ def _logs(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
         return
     values = taught(arrival.sink, arrival.tape)
     logs = [value for value in values if value.inputs and _probability(value) is not None]
-    guarded_in_vain = {id(found.operation) for found in guarded_in(values if logs else ())}  # GL701 tells of it
+    guarded_in_vain = {
+        id(found.operation) for found in guarded_in(values if logs else ())
+    }  # GL701 tells of it
     for value in logs:
         if id(value) not in guarded_in_vain:
             yield value.at, value
@@ -152,7 +169,9 @@ def _probability(log: Value) -> tuple[Value, bool] | None:
     if not _kind(probability) or not probability.requires_grad or not probability.inputs:
         return None
     most = _NEAR_ZERO if inner is None else _NEAR_ONE
-    if is_within(probability.inputs[0], most) or (inner is None and _is_drawn(log.inputs[0], probability)):
+    if is_within(probability.inputs[0], most) or (
+        inner is None and _is_drawn(log.inputs[0], probability)
+    ):
         return None
     return probability, inner is not None
 
@@ -169,14 +188,24 @@ def _is_drawn(selected: Value, probability: Value) -> bool:
 
 def _kind(value: Value) -> str:
     name = bare(value.op).lower()
-    return "sigmoid" if name in ("sigmoid", "expit") else "softmax" if name in ("softmax", "softmax2d") else ""
+    return (
+        "sigmoid"
+        if name in ("sigmoid", "expit")
+        else "softmax"
+        if name in ("softmax", "softmax2d")
+        else ""
+    )
 
 
 def _complement(value: Value) -> Value | None:
     """`p` of `1 - p`."""
     name = bare(value.op)
     first = value.argument(1, "input") if name == "rsub" else value.argument(0)
-    return value.inputs[-1] if name in ("sub", "rsub", "subtract") and first == 1 and len(value.inputs) == 1 else None
+    return (
+        value.inputs[-1]
+        if name in ("sub", "rsub", "subtract") and first == 1 and len(value.inputs) == 1
+        else None
+    )
 
 
 def _negated(value: Value) -> Value | None:

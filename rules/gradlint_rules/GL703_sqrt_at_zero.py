@@ -3,12 +3,13 @@
 The square root of a sum of squares that can be zero: its derivative there is infinite.
 
 ## What it does
-Reports `sqrt`, `x ** 0.5`, `pow(0.5)`, `rsqrt` and `hypot` of squares, of sums and means of squares (`mse_loss` among
-them), and of `(a² + b² - 2ab).clamp(min=0)`, on the way to a loss.
+Reports `sqrt`, `x ** 0.5`, `pow(0.5)`, `rsqrt` and `hypot` of squares, of sums and means of squares
+(`mse_loss` among them), and of `(a² + b² - 2ab).clamp(min=0)`, on the way to a loss.
 
 ## Why it matters
-The derivative of a root is `1 / (2 * sqrt(x))`. Where two points coincide, a prediction is exact or a frame is silent,
-it is infinite; times the zero derivative of the square it is NaN. With `+ eps` behind the root it stays NaN.
+The derivative of a root is `1 / (2 * sqrt(x))`. Where two points coincide, a prediction is exact or
+a frame is silent, it is infinite; times the zero derivative of the square it is NaN. With `+ eps`
+behind the root it stays NaN.
 
 ## Example
 ```python
@@ -47,13 +48,13 @@ assert model.weight.isfinite().all()
 ```
 
 ## What it does not report
-- Roots of what cannot be zero: `+ eps` and `clamp(min=eps)` inside; squares of parameters alone, of `exp` and
-  of what `rsample()` gives.
+- Roots of what cannot be zero: `+ eps` and `clamp(min=eps)` inside; squares of parameters alone, of
+  `exp` and of what `rsample()` gives.
 - Roots that the program takes only of what is not zero: `if energy > 0:`.
 - Squares behind a ReLU, whose backward makes the NaN a zero.
 - `norm`, `cdist`, `std` and `F.pairwise_distance`, whose gradients at zero are finite.
-- Roots for the report alone; those that `where-nan-gradient` (GL701) names, which is the first of what a choice guards
-  in vain, and those that only this takes.
+- Roots for the report alone; those that `where-nan-gradient` (GL701) names, which is the first of
+  what a choice guards in vain, and those that only this takes.
 
 ## Limits
 Whether equal points come up is for the data to say.
@@ -77,7 +78,10 @@ from gradlint_rules.visited import operations, taught
 from gradlint_rules.words import bare, maker
 
 SEVERITY = Severity.WARNING
-_HELP = "Add a small number inside the root, `(x + 1e-12).sqrt()`, or use `norm`, whose gradient at zero is zero."
+_HELP = (
+    "Add a small number inside the root, `(x + 1e-12).sqrt()`, or use `norm`, whose gradient at "
+    "zero is zero."
+)
 _ROOTS = frozenset(["sqrt", "rsqrt", "pow", "hypot"])
 
 
@@ -86,7 +90,13 @@ def check(paths: Paths) -> Iterator[Report]:
     for found in met(paths, _roots):
         cause = f"{maker(found.value)} is taken of squares that can be zero{found.condition}"
         hints = {"asked": "yes"} if _is_asked(found.value, found.arrival) else {}
-        yield Report(found.at, f"{cause}: the gradient there is not finite", _HELP, found.related(), hints=hints)
+        yield Report(
+            found.at,
+            f"{cause}: the gradient there is not finite",
+            _HELP,
+            found.related(),
+            hints=hints,
+        )
 
 
 def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
@@ -97,18 +107,24 @@ def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
     told = _told(roots, values) if roots else set()
     asked = {id(value) for decision in arrival.tape.decisions for value in decision.not_zero}
     for value in roots:
-        if id(value) not in told and not any(id(inner) in asked for inner in zero_with(value.inputs[0])):
+        if id(value) not in told and not any(
+            id(inner) in asked for inner in zero_with(value.inputs[0])
+        ):
             yield value.at, value
 
 
 def _told(roots: Sequence[Value], values: Sequence[Value]) -> set[int]:
-    """What GL701 names of what choices guard in vain, of each choice the first, and a root that nothing else takes."""
+    """What GL701 names of what choices guard in vain, of each choice the first, and a root that
+    nothing else takes.
+    """
     first: dict[int, Value] = {}
     for entry in guarded_in(values):
         first.setdefault(id(entry.choice), entry.operation)
     named = set(map(id, first.values()))
     users = users_among(values) if named else {}
-    inner = (root for root in roots if id(root) in users and named.issuperset(map(id, users[id(root)])))
+    inner = (
+        root for root in roots if id(root) in users and named.issuperset(map(id, users[id(root)]))
+    )
     return named.union(map(id, inner))
 
 

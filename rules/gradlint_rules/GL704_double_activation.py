@@ -1,19 +1,20 @@
 """# double-activation (GL704)
 
-A loss gets what it does not take: probabilities where it applies the softmax or sigmoid itself, or logits where it
-takes probabilities.
+A loss gets what it does not take: probabilities where it applies the softmax or sigmoid itself, or
+logits where it takes probabilities.
 
 ## What it does
-Reports a softmax before `CrossEntropyLoss`, a sigmoid (or softmax) before `BCEWithLogitsLoss`, raw outputs of a layer
-or probabilities into `NLLLoss`, and raw outputs into `BCELoss`; for the functions as for the modules, and for averages
-of what they give (over time, over a picture, over the members of an ensemble). Reports a `softmax` or `log_softmax` of
-a softmax over the same axis, too: `F.log_softmax(Categorical(logits=x).probs, dim=-1)`, also where the results of
-several layers are joined in between.
+Reports a softmax before `CrossEntropyLoss`, a sigmoid (or softmax) before `BCEWithLogitsLoss`, raw
+outputs of a layer or probabilities into `NLLLoss`, and raw outputs into `BCELoss`; for the
+functions as for the modules, and for averages of what they give (over time, over a picture, over
+the members of an ensemble). Reports a `softmax` or `log_softmax` of a softmax over the same axis,
+too: `F.log_softmax(Categorical(logits=x).probs, dim=-1)`, also where the results of several layers
+are joined in between.
 
 ## Why it matters
-A softmax of a softmax is nearly uniform: with three classes the loss can never fall below 0.55, and its gradient
-vanishes where the model is confident. Training goes on and stays bad. Logits in `NLLLoss` have no lower bound, and
-`BCELoss` raises as soon as one leaves [0, 1].
+A softmax of a softmax is nearly uniform: with three classes the loss can never fall below 0.55, and
+its gradient vanishes where the model is confident. Training goes on and stays bad. Logits in
+`NLLLoss` have no lower bound, and `BCELoss` raises as soon as one leaves [0, 1].
 
 ## Example
 ```python
@@ -106,7 +107,13 @@ _RAW = {
     "conv2d",
     "conv3d",
 }
-_RAW |= {"ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "conv_transpose1d", "conv_transpose2d"}
+_RAW |= {
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+}
 _RAW |= {"matmul", "mm", "bmm", "addmm", "baddbmm"}
 _RECTIFIED = {"relu", "ReLU", "gelu", "GELU", "leaky_relu", "LeakyReLU", "silu", "SiLU"}
 # What each loss must not be given, and what it takes.
@@ -125,7 +132,15 @@ _OUTER = {"softmax", "log_softmax"}
 _DEEPEST = 3  # joins of what was joined
 _HELP_NESTED = "Take it of the logits."
 _PASSES = {"dropout", "Dropout", "Dropout1d", "Dropout2d", "feature_dropout"}
-_AVERAGES = {"mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d"}
+_AVERAGES = {
+    "mean",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+}
 _AVERAGES |= {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"}
 _AVERAGES |= {"AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"}
 _JOINS = {"stack", "cat", "concat", "concatenate", "hstack", "vstack"}
@@ -145,16 +160,32 @@ def check(paths: Paths) -> Iterator[Report]:
         is_activation = bare(given.op) in _SOFTMAX | _SIGMOID
         made_by = maker(given) if given.layer or given.layer_at is None else operation(given.op)
         said = f"gets {'an average' if is_average else 'the result'} of {made_by}"
-        message = f"{operation(loss.op)} takes {takes} and {said}{found.condition}: {_effect(takes, is_activation)}"
+        message = (
+            f"{operation(loss.op)} takes {takes} and {said}{found.condition}: "
+            f"{_effect(takes, is_activation)}"
+        )
         is_loss = loss.at == found.at
-        related = Related(given.at, "computed here") if is_loss else Related(loss.at, "the loss is computed here")
+        related = (
+            Related(given.at, "computed here")
+            if is_loss
+            else Related(loss.at, "the loss is computed here")
+        )
         hints = {"average": "of activations"} if is_average and is_activation else {}
         yield Report(found.at, message, _HELP[takes], found.related(related), hints=hints)
     for found in met(paths, _nested):
         inner = _softmax_below(found.value) or found.value
-        message = f"{maker(found.value)} is taken of the probabilities that {maker(inner)} gives{found.condition}"
+        message = (
+            f"{maker(found.value)} is taken of the probabilities that {maker(inner)} "
+            f"gives{found.condition}"
+        )
         places = found.related(Related(inner.at, "these are computed here"))
-        yield Report(found.at, f"{message}: {_effect('logits', True)}", _HELP_NESTED, places, hints={"nested": "yes"})
+        yield Report(
+            found.at,
+            f"{message}: {_effect('logits', True)}",
+            _HELP_NESTED,
+            places,
+            hints={"nested": "yes"},
+        )
 
 
 def _nested(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
@@ -170,7 +201,9 @@ def _softmax_below(outer: Value) -> Value | None:
 
 
 def _softmax_of(value: Value, axis: int, depth: int = 0) -> Value | None:
-    """The softmax over an axis that gave these numbers; the first, where several were joined along another axis."""
+    """The softmax over an axis that gave these numbers; the first, where several were joined along
+    another axis.
+    """
     *steps, inner = unchanged(value, selected=False)
     if any(bare(step.op) == "output" for step in (*steps, inner)):
         return None
@@ -180,7 +213,9 @@ def _softmax_of(value: Value, axis: int, depth: int = 0) -> Value | None:
         return None if along == axis or None in joined else joined[0]
     own = _axis(inner)
     is_same = own is not None and (own == axis or {own, axis} == {1, -1})
-    return inner if bare(inner.op).lower() == "softmax" and inner.requires_grad and is_same else None
+    return (
+        inner if bare(inner.op).lower() == "softmax" and inner.requires_grad and is_same else None
+    )
 
 
 def _axis(softmax: Value) -> int | None:
@@ -208,7 +243,8 @@ def _losses(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
 
 
 def _given(loss: Value) -> tuple[Value, bool]:
-    """What the loss is computed from, below views, selections and dropout, and whether averages are taken of it.
+    """What the loss is computed from, below views, selections and dropout, and whether averages are
+    taken of it.
 
     An average of probabilities is one; of logits, it is none.
     """

@@ -1,18 +1,20 @@
 """# softmax-of-nothing (GL705)
 
-A softmax over a row of which a mask can fill every number with minus infinity: its result is NaN, and so are gradients.
+A softmax over a row of which a mask can fill every number with minus infinity: its result is NaN,
+and so are gradients.
 
 ## What it does
 Reports a softmax (and its logarithm) whose logits a mask fills with minus infinity, where
 
-- the mask is made of a side of queries and a side of keys, `mask[:, :, None] & mask[:, None, :]`: a query that is
-  padding is left without any key;
-- or what the softmax gives is cleaned behind it (`nan_to_num`, `masked_fill(…, 0)`), and the infinity was added to the
-  logits: cleaning the result does not clean the gradient, which is NaN.
+- the mask is made of a side of queries and a side of keys, `mask[:, :, None] & mask[:, None, :]`: a
+  query that is padding is left without any key;
+- or what the softmax gives is cleaned behind it (`nan_to_num`, `masked_fill(…, 0)`), and the
+  infinity was added to the logits: cleaning the result does not clean the gradient, which is NaN.
 
 ## Why it matters
-The softmax of nothing but minus infinity is `0 / 0`. That the loss leaves these rows out does not help: the NaN is
-multiplied by the zero gradient of the row in the products that follow, and every weight behind them becomes NaN.
+The softmax of nothing but minus infinity is `0 / 0`. That the loss leaves these rows out does not
+help: the NaN is multiplied by the zero gradient of the row in the products that follow, and every
+weight behind them becomes NaN.
 
 ## Example
 ```python
@@ -56,14 +58,15 @@ assert model.weight.isfinite().all()
 
 ## What it does not report
 - Masks of keys alone and causal masks, whose result is not cleaned: each row has a key.
-- Finite numbers in the place of infinity, `-1e9` and `torch.finfo(x.dtype).min`: such a row is uniform.
-- Logits that `masked_fill` or `where` fills itself, where the result is cleaned before it is used: both directions are
-  finite.
+- Finite numbers in the place of infinity, `-1e9` and `torch.finfo(x.dtype).min`: such a row is
+  uniform.
+- Logits that `masked_fill` or `where` fills itself, where the result is cleaned before it is used:
+  both directions are finite.
 - `scaled_dot_product_attention`, which gives zeros there.
 
 ## Limits
-Whether a row is left without a key is for the data to say: a traced run reports the softmax where it was, and where the
-gradient of a parameter came out as NaN, in the steps that are recorded.
+Whether a row is left without a key is for the data to say: a traced run reports the softmax where
+it was, and where the gradient of a parameter came out as NaN, in the steps that are recorded.
 """
 
 from __future__ import annotations
@@ -87,14 +90,20 @@ SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _PUT_IN = "infinity is put in here"
 _SMALL = "-1e4"  # in every type of floating-point numbers; its exponential is zero
-_HELP = "Mask the keys alone, or fill with a large finite number: `masked_fill(mask, torch.finfo(x.dtype).min)`."
+_HELP = (
+    "Mask the keys alone, or fill with a large finite number: `masked_fill(mask, "
+    "torch.finfo(x.dtype).min)`."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every softmax on the way to a loss that a row of nothing can come to."""
     for found in met(paths, _of_nothing):
         fill = next(fills(found.value))
-        cause = f"{maker(fill.choice)} can leave a row of {maker(found.value)} with nothing but minus infinity"
+        cause = (
+            f"{maker(fill.choice)} can leave a row of {maker(found.value)} with nothing but "
+            "minus infinity"
+        )
         message = f"{cause}{found.condition}: its gradient is NaN"
         yield Report(found.at, message, _HELP, found.related(_put_in(fill)), hints=_hints(fill))
     for fact in paths.some(lambda tape: tape.facts("row-of-nothing")):
@@ -104,7 +113,10 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _seen(softmax: Value) -> Report:
     """Of a row that a run saw, and the NaN gradients behind it."""
-    message = f"a row that {maker(softmax)} was taken of was nothing but minus infinity: its gradient is NaN"
+    message = (
+        f"a row that {maker(softmax)} was taken of was nothing but minus infinity: its gradient "
+        "is NaN"
+    )
     found = list(fills(softmax))
     hints = _hints(found[0]) if found else {}
     return Report(softmax.at, message, _HELP, places(softmax.at, *map(_put_in, found)), hints=hints)
@@ -136,7 +148,9 @@ def _is_reached(fill: Fill, *, cleaned: bool) -> bool:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Puts a finite number in the place of infinity: the least of its type, where a name tells the type."""
+    """Puts a finite number in the place of infinity: the least of its type, where a name tells the
+    type.
+    """
     at = next((each.at for each in finding.related if each.message == _PUT_IN), None)
     if at is None or at.path != finding.at.path:
         raise NoFixError("infinity is put in elsewhere")
@@ -151,7 +165,9 @@ def fix(finding: Finding, source: FixSource) -> Fix:
 def _parts(at: Span, *, is_last: bool, source: FixSource) -> tuple[ast.expr, ast.expr]:
     """The infinity in a choice, and the logits that it stands beside, as they are written."""
     match source.statement(at):
-        case ast.Assign(targets=[ast.Subscript(value=logits)], value=value) as statement if at.line == statement.lineno:
+        case ast.Assign(targets=[ast.Subscript(value=logits)], value=value) as statement if (
+            at.line == statement.lineno
+        ):
             return value, logits
     call = source.expression(at)
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):

@@ -1,18 +1,19 @@
 """# ctx-tensor (GL801)
 
-What a custom function keeps for its backward is kept in the wrong place: a tensor as an attribute of `ctx`, or what is
-no tensor with `save_for_backward`.
+What a custom function keeps for its backward is kept in the wrong place: a tensor as an attribute
+of `ctx`, or what is no tensor with `save_for_backward`.
 
 ## What it does
-Reports `ctx.name = tensor` in the `forward` of a `torch.autograd.Function` where the tensor is what `forward` returns,
-or an input through which a gradient flows. Reports, as an error, a number, string, list or dict that
-`save_for_backward` is given.
+Reports `ctx.name = tensor` in the `forward` of a `torch.autograd.Function` where the tensor is what
+`forward` returns, or an input through which a gradient flows. Reports, as an error, a number,
+string, list or dict that `save_for_backward` is given.
 
 ## Why it matters
-An output kept so holds the graph that holds it: the cycle keeps every activation of the step alive until the garbage
-collector comes by, and memory grows. An input kept so may be overwritten before the backward, and nothing notices: the
-check that raises in such a case knows only of what `save_for_backward` was given. That takes tensors and `None` alone,
-and raises where it is given anything else.
+An output kept so holds the graph that holds it: the cycle keeps every activation of the step alive
+until the garbage collector comes by, and memory grows. An input kept so may be overwritten before
+the backward, and nothing notices: the check that raises in such a case knows only of what
+`save_for_backward` was given. That takes tensors and `None` alone, and raises where it is given
+anything else.
 
 ## Example
 ```python
@@ -64,10 +65,12 @@ assert weight.grad.tolist() == [8, 8, 8]
 
 ## What it does not report
 - Numbers, shapes and flags.
-- Tensors made inside `forward` that are neither input nor output, and inputs without gradient, such as indices.
+- Tensors made inside `forward` that are neither input nor output, and inputs without gradient, such
+  as indices.
 
 ## Limits
-Functions whose inputs are not known to be tensors with a gradient are judged by their outputs alone.
+Functions whose inputs are not known to be tensors with a gradient are judged by their outputs
+alone.
 """
 
 from __future__ import annotations
@@ -86,7 +89,10 @@ _HELP = "Use `ctx.save_for_backward(…)`, and `ctx.saved_tensors` in the backwa
 _HELP_NUMBER = "Keep it as an attribute: `ctx.name = value`."
 _EFFECT = {
     "output": "holds the graph that holds it: its memory is not freed",
-    "input": "is not guarded: where it is overwritten before the backward, the gradient is silently wrong",
+    "input": (
+        "is not guarded: where it is overwritten before the backward, the gradient is silently "
+        "wrong"
+    ),
 }
 
 
@@ -101,7 +107,10 @@ def check(paths: Paths) -> Iterator[Report]:
     for fact in paths.some(lambda tape: tape.facts("saved-no-tensor")):
         if fact.at not in told:
             told.add(fact.at)
-            message = f"`save_for_backward` is given `{fact.text}`, {fact.detail}, and takes tensors alone: it raises"
+            message = (
+                f"`save_for_backward` is given `{fact.text}`, {fact.detail}, and takes tensors "
+                "alone: it raises"
+            )
             yield Report(fact.at, message, _HELP_NUMBER, severity=Severity.ERROR)
 
 

@@ -3,13 +3,13 @@
 The `backward` of a custom function returns other gradients than its `forward` takes inputs.
 
 ## What it does
-Counts what each `return` of `backward` gives and what `apply` is called with, and reports too few gradients, more that
-are not `None`, a list in the place of a tuple, and a missing or empty return.
+Counts what each `return` of `backward` gives and what `apply` is called with, and reports too few
+gradients, more that are not `None`, a list in the place of a tuple, and a missing or empty return.
 
 ## Why it matters
-`backward` must return one gradient for each input of `forward` (`ctx` apart), in order, and `None` for those that have
-none. Too few or too many raise; a list counts as one value; and a function of one input that returns nothing gives
-`None`, which raises nothing and trains nothing.
+`backward` must return one gradient for each input of `forward` (`ctx` apart), in order, and `None`
+for those that have none. Too few or too many raise; a list counts as one value; and a function of
+one input that returns nothing gives `None`, which raises nothing and trains nothing.
 
 ## Example
 ```python
@@ -56,10 +56,12 @@ assert weight.grad.tolist() == [2, 2, 2]
 
 ## What it does not report
 - Further `None`s behind the last gradient, which PyTorch drops.
-- Returns whose number of gradients the source leaves open: `(*grads, None)`, `tuple(grads)`, another function's result.
+- Returns whose number of gradients the source leaves open: `(*grads, None)`, `tuple(grads)`,
+  another function's result.
 
 ## Limits
-The inputs are those of the calls of `apply` in view; optional ones that a call leaves out do not count for it.
+The inputs are those of the calls of `apply` in view; optional ones that a call leaves out do not
+count for it.
 """
 
 from __future__ import annotations
@@ -74,7 +76,10 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
 
 SEVERITY = Severity.ERROR
-_HELP = "Return a tuple with one gradient for each input of `forward`, and `None` for those that have none."
+_HELP = (
+    "Return a tuple with one gradient for each input of `forward`, and `None` for those that "
+    "have none."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -92,13 +97,23 @@ def check(paths: Paths) -> Iterator[Report]:
 def _message(name: str, given: int, inputs: int, kind: str) -> str:
     match kind:
         case "nothing":
-            return f"`{name}.backward` returns no gradient: what comes before gets none, and nothing raises"
+            return (
+                f"`{name}.backward` returns no gradient: what comes before gets none, and "
+                "nothing raises"
+            )
         case "list":
-            return f"`{name}.backward` returns a list, which counts as one value: the backward raises"
+            return (
+                f"`{name}.backward` returns a list, which counts as one value: the backward raises"
+            )
     needed = f"{inputs} input{'s' if inputs != 1 else ''}"
-    return f"`{name}.backward` returns {given} gradient{'s' if given != 1 else ''} for {needed}: the backward raises"
+    return (
+        f"`{name}.backward` returns {given} gradient{'s' if given != 1 else ''} for {needed}: "
+        "the backward raises"
+    )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Returns as many gradients as there are inputs."""
-    return unsafe("Return as many gradients as there are inputs", as_many_gradients(finding, source))
+    return unsafe(
+        "Return as many gradients as there are inputs", as_many_gradients(finding, source)
+    )

@@ -3,12 +3,13 @@
 The `forward` of a custom function modifies an input in place and returns it, and does not say so.
 
 ## What it does
-Reports the modification where `ctx.mark_dirty` is not called and the input (or what it is a view of) is read again
-afterwards. Where it is not read again, this is a note.
+Reports the modification where `ctx.mark_dirty` is not called and the input (or what it is a view
+of) is read again afterwards. Where it is not read again, this is a note.
 
 ## Why it matters
-`mark_dirty` tells autograd that the input now is the output: its history goes through the function. Without it the
-input keeps its old history with new numbers, so that whoever reads it gets a gradient that leaves out the function.
+`mark_dirty` tells autograd that the input now is the output: its history goes through the function.
+Without it the input keeps its old history with new numbers, so that whoever reads it gets a
+gradient that leaves out the function.
 
 ## Example
 ```python
@@ -109,7 +110,12 @@ def _written(tape: Tape) -> Iterator[_Written]:
 def _reads_again(value: Value, fact: Fact) -> bool:
     """Whether `value` was computed, after the function, from the input that it had written."""
     made = fact.value
-    if made is None or value is made or value.order < made.order or (value.op == made.op and value.at == made.at):
+    if (
+        made is None
+        or value is made
+        or value.order < made.order
+        or (value.op == made.op and value.at == made.at)
+    ):
         return False
     return any(
         source.storage is made.storage
@@ -121,7 +127,10 @@ def _reads_again(value: Value, fact: Fact) -> bool:
 
 
 def _report(fact: Fact, reader: Value | None) -> Report:
-    write = f"{operation(fact.detail)} writes an input of the function in place, and it is not marked as dirty"
+    write = (
+        f"{operation(fact.detail)} writes an input of the function in place, and it is not "
+        "marked as dirty"
+    )
     applied = [Related(at, message) for at, message in fact.related]
     if reader is None:
         return Report(fact.at, write, _HELP, places(fact.at, *applied), Severity.NOTE)

@@ -3,12 +3,14 @@
 A custom autograd function is called, or its `forward` is, and not its `apply`.
 
 ## What it does
-Reports calls of an instance, `MyFunction()(x)`, which was the way before PyTorch 0.4, of the class itself with tensors
-that carry a gradient, `MyFunction(x)`, and direct calls of `MyFunction.forward(…)` with inputs that carry one.
+Reports calls of an instance, `MyFunction()(x)`, which was the way before PyTorch 0.4, of the class
+itself with tensors that carry a gradient, `MyFunction(x)`, and direct calls of
+`MyFunction.forward(…)` with inputs that carry one.
 
 ## Why it matters
-A call of an instance raises. A call of the class makes an object, which no operation takes. A direct call of `forward`
-runs, and its operations are recorded like any other: the `backward` that was written for it is never used.
+A call of an instance raises. A call of the class makes an object, which no operation takes. A
+direct call of `forward` runs, and its operations are recorded like any other: the `backward` that
+was written for it is never used.
 
 ## Example
 ```python
@@ -106,7 +108,11 @@ def _report(fact: Fact) -> Report:
     name = fact.related[0][1]
     remedy = f"Call `{name}.apply(…)`."
     if fact.detail == "instance":
-        return Report(fact.at, f"an instance of the autograd function `{name}` is called, which raises", remedy)
+        return Report(
+            fact.at,
+            f"an instance of the autograd function `{name}` is called, which raises",
+            remedy,
+        )
     if fact.detail == "made":
         return Report(
             fact.at,
@@ -114,7 +120,9 @@ def _report(fact: Fact) -> Report:
             remedy,
             hints={"function": name},
         )
-    return Report(fact.at, f"`{name}.forward` is called directly: `{name}.backward` is never used", remedy)
+    return Report(
+        fact.at, f"`{name}.forward` is called directly: `{name}.backward` is never used", remedy
+    )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

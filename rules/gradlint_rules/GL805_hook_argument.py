@@ -1,15 +1,17 @@
 """# hook-argument (GL805)
 
-A hook of `register_post_accumulate_grad_hook` takes its argument for the gradient: it is the parameter.
+A hook of `register_post_accumulate_grad_hook` takes its argument for the gradient: it is the
+parameter.
 
 ## What it does
-Reports where such a hook writes to its argument, adds it to a gradient, sums it over processes or returns what it
-computes from it, and nowhere reads the argument's `.grad`.
+Reports where such a hook writes to its argument, adds it to a gradient, sums it over processes or
+returns what it computes from it, and nowhere reads the argument's `.grad`.
 
 ## Why it matters
-`Tensor.register_hook` calls its hook with the gradient, `register_post_accumulate_grad_hook` with the parameter, whose
-`.grad` is there by then; what it returns is ignored. A hook that was written for the one adds up weights in place of
-gradients, or scales the weights themselves. Nothing is raised.
+`Tensor.register_hook` calls its hook with the gradient, `register_post_accumulate_grad_hook` with
+the parameter, whose `.grad` is there by then; what it returns is ignored. A hook that was written
+for the one adds up weights in place of gradients, or scales the weights themselves. Nothing is
+raised.
 
 ## Example
 ```python
@@ -57,7 +59,8 @@ for x in torch.randn(4, 8, 4):
 ```
 
 ## What it does not report
-- Hooks that read the `.grad` of their argument, whatever else they do with it: weight decay in the backward.
+- Hooks that read the `.grad` of their argument, whatever else they do with it: weight decay in the
+  backward.
 - Hooks that hand their argument on, or look something up by it: `optimizers[parameter].step()`.
 - Hooks of `Tensor.register_hook`, which are given the gradient.
 
@@ -80,7 +83,10 @@ from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_MESSAGE = "the hook takes its argument for the gradient: `register_post_accumulate_grad_hook` gives it the parameter"
+_MESSAGE = (
+    "the hook takes its argument for the gradient: `register_post_accumulate_grad_hook` gives it "
+    "the parameter"
+)
 _HELP = "Use the `.grad` of the argument, or `register_hook`, which gives its hook the gradient."
 _REGISTERED = "registered here"
 
@@ -93,7 +99,9 @@ def check(paths: Paths) -> Iterator[Report]:
             reported.add(fact.at)
             registered = [Related(at, _REGISTERED) for at, _ in fact.related]
             related = places(fact.at, *registered, *calls(fact.stack, ()))
-            yield Report(fact.at, _MESSAGE, _HELP, related, hints={"how": fact.detail, "argument": fact.text})
+            yield Report(
+                fact.at, _MESSAGE, _HELP, related, hints={"how": fact.detail, "argument": fact.text}
+            )
 
 
 def _mistaken(tape: Tape) -> Iterator[Fact]:
@@ -101,8 +109,14 @@ def _mistaken(tape: Tape) -> Iterator[Fact]:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Gives a hook that reads gradients the gradient, and has one that writes to them write to the parameter's."""
-    places = [each.at for each in finding.related if each.message == _REGISTERED and each.at.path == finding.at.path]
+    """Gives a hook that reads gradients the gradient, and has one that writes to them write to the
+    parameter's.
+    """
+    places = [
+        each.at
+        for each in finding.related
+        if each.message == _REGISTERED and each.at.path == finding.at.path
+    ]
     node = source.expression(places[0]) if places else None
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         raise NoFixError("it is registered elsewhere")
@@ -112,10 +126,14 @@ def fix(finding: Finding, source: FixSource) -> Fix:
 
 
 def _of_parameter(finding: Finding, source: FixSource) -> Edits:
-    """The gradient of the parameter in the place of the argument, which gets the name of what it is."""
+    """The gradient of the parameter in the place of the argument, which gets the name of what it
+    is.
+    """
     hook, given = _hook(finding.at, source), finding.hints["argument"]
     name = unused("parameter", hook)
-    edits: list[Edit] = [source.replace_name(each, name) for each in hook.args.args if each.arg == given]
+    edits: list[Edit] = [
+        source.replace_name(each, name) for each in hook.args.args if each.arg == given
+    ]
     for use in ast.walk(hook):
         if isinstance(use, ast.Name) and use.id == given:
             outer = next(source.around(use))
@@ -125,7 +143,9 @@ def _of_parameter(finding: Finding, source: FixSource) -> Edits:
 
 
 def _hook(at: Span, source: FixSource) -> ast.FunctionDef | ast.Lambda:
-    """The function around what it does with its argument; it is used for nothing else than this hook."""
+    """The function around what it does with its argument; it is used for nothing else than this
+    hook.
+    """
     statement = source.statement(at)
     node = statement if isinstance(statement, ast.AugAssign) else source.expression(at)
     for outer in source.around(node):
@@ -139,4 +159,6 @@ def _hook(at: Span, source: FixSource) -> ast.FunctionDef | ast.Lambda:
 
 
 def _is_named(node: ast.AST, name: str) -> bool:
-    return getattr(node, "id", None) == name or (isinstance(node, ast.Attribute) and node.attr == name)
+    return getattr(node, "id", None) == name or (
+        isinstance(node, ast.Attribute) and node.attr == name
+    )

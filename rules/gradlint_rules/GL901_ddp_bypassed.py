@@ -1,14 +1,16 @@
 """# ddp-bypassed (GL901)
 
-The training forward goes around DistributedDataParallel, through `ddp.module`: the ranks do not exchange gradients.
+The training forward goes around DistributedDataParallel, through `ddp.module`: the ranks do not
+exchange gradients.
 
 ## What it does
-Reports the call of `ddp.module(…)` (or of a method or part of it) whose result is back-propagated for a step of the
-optimizer, where the wrapper itself was not called for that backward.
+Reports the call of `ddp.module(…)` (or of a method or part of it) whose result is back-propagated
+for a step of the optimizer, where the wrapper itself was not called for that backward.
 
 ## Why it matters
-It is the wrapper's forward that prepares the reduction of the gradients. Without it each rank steps on the gradients
-of its own data: the replicas drift apart, without an error, and what is saved at the end is rank 0's share alone.
+It is the wrapper's forward that prepares the reduction of the gradients. Without it each rank steps
+on the gradients of its own data: the replicas drift apart, without an error, and what is saved at
+the end is rank 0's share alone.
 
 ## Example
 ```python
@@ -48,14 +50,14 @@ A loss that is a method of the model is reached by letting `forward` call it.
 ## What it does not report
 - `ddp.module` for saving, for evaluation and generation without gradient, for moving averages.
 - A forward through `ddp.module` beside one through the wrapper before the same backward.
-- Gradients or parameters that the program exchanges by hand, or in a hook, or may exchange in code out of view that is
-  given the model between the backward and the step; `ddp.reducer.prepare_for_backward(…)`, which does what a forward of
-  the wrapper does.
+- Gradients or parameters that the program exchanges by hand, or in a hook, or may exchange in code
+  out of view that is given the model between the backward and the step;
+  `ddp.reducer.prepare_for_backward(…)`, which does what a forward of the wrapper does.
 - Gradients that no optimizer steps on: a saliency map, a probe that is cleared again.
 
 ## Limits
-Wrappers that are chosen in code outside of the project are not known to be any. Parameters that the program updates
-without an optimizer are not followed.
+Wrappers that are chosen in code outside of the project are not known to be any. Parameters that the
+program updates without an optimizer are not followed.
 """
 
 from __future__ import annotations
@@ -98,15 +100,22 @@ def _bypassing(tape: Tape) -> Iterator[tuple[Span, ModuleCall, Update]]:
 
 
 def _is_by_hand(tape: Tape, replica: Module) -> bool:
-    """Whether the program exchanges gradients, or the parameters that were stepped on, or hooks the gradients."""
+    """Whether the program exchanges gradients, or the parameters that were stepped on, or hooks the
+    gradients.
+    """
     sink = next((run.sink for run in passes(tape, replica)), None)
     if sink is None or any(fact.order > sink.order for fact in tape.facts("gradients-reduced")):
         return True
     own = {id(leaf.parameter) for leaf in sink.leaves if _is_within(leaf, replica)}
-    shared = [fact for fact in tape.facts("parameters-reduced") if fact.order > sink.order and fact.value]
+    shared = [
+        fact for fact in tape.facts("parameters-reduced") if fact.order > sink.order and fact.value
+    ]
     if own <= {id(fact.value.parameter) for fact in shared if fact.value is not None}:
         return True
-    return any(fact.value is not None and _is_within(fact.value, replica) for fact in tape.facts("parameter-hooked"))
+    return any(
+        fact.value is not None and _is_within(fact.value, replica)
+        for fact in tape.facts("parameter-hooked")
+    )
 
 
 def _is_within(value: Value, replica: Module) -> bool:
@@ -118,12 +127,20 @@ def _bypass(run: Pass, replica: Module) -> ModuleCall | None:
     """Where the backward goes around the wrapper, if the wrapper was not called for it."""
     facts = [event for event in run.since if isinstance(event, Fact) and event.module is replica]
     taken = any(fact.what == "ddp-module" for fact in facts)
-    if any(fact.what in ("ddp-forward", "ddp-prepared") for fact in facts) or (not taken and run.forward is not None):
+    if any(fact.what in ("ddp-forward", "ddp-prepared") for fact in facts) or (
+        not taken and run.forward is not None
+    ):
         return None
     graph = {id(value) for value in visited(run.sink)}
-    inner = [event for event in run.since if isinstance(event, ModuleCall) and event.module.is_within(replica)]
+    inner = [
+        event
+        for event in run.since
+        if isinstance(event, ModuleCall) and event.module.is_within(replica)
+    ]
     met = [event for event in inner if event.result is not None and id(event.result) in graph]
-    call = next((event for event in reversed(met) if event.module is replica), met[0] if met else None)
+    call = next(
+        (event for event in reversed(met) if event.module is replica), met[0] if met else None
+    )
     made = [fact for fact in facts if fact.what == "ddp-made"]
     if call is not None and made and call.order < made[0].order:
         return None  # computed before there was a wrapper
@@ -131,7 +148,9 @@ def _bypass(run: Pass, replica: Module) -> ModuleCall | None:
 
 
 def _entrance(call: ModuleCall, run: Pass, replica: Module) -> Span:
-    """Where the program goes into the wrapped module: the call of it, or of its method that leads to the call."""
+    """Where the program goes into the wrapped module: the call of it, or of its method that leads
+    to the call.
+    """
     methods = ((at, module) for at, module in call.within if at not in run.sink.stack)
     return next((at for at, module in methods if module.is_within(replica)), call.at)
 

@@ -3,12 +3,12 @@
 Gradients are accumulated under DistributedDataParallel, and reduced after every micro-batch.
 
 ## What it does
-Notes the backward that runs several times between two steps, each time after a call of the wrapper, where nothing in
-sight uses `no_sync()`.
+Notes the backward that runs several times between two steps, each time after a call of the wrapper,
+where nothing in sight uses `no_sync()`.
 
 ## Why it matters
-The result is right: the sum of means is the mean of sums. But every gradient crosses the network once for each
-micro-batch, where once for each step would do.
+The result is right: the sum of means is the mean of sums. But every gradient crosses the network
+once for each micro-batch, where once for each step would do.
 
 ## Example
 ```python
@@ -80,12 +80,16 @@ def check(paths: Paths) -> Iterator[Report]:
         at = last.sink.at
         if at not in told and paths.never(lambda tape: bool(tape.facts("no-sync")), May.SYNC):
             told.add(at)
-            message = f"{backward(last.sink)} reduces all gradients after every micro-batch, for one step"
+            message = (
+                f"{backward(last.sink)} reduces all gradients after every micro-batch, for one step"
+            )
             yield Report(at, message, _HELP, places(at, Related(step.at, "the step")))
 
 
 def _synchronised(tape: Tape) -> Iterator[tuple[Pass, OptimizerStep]]:
-    """The last backward of each accumulation under a wrapper, and the step that uses what is accumulated."""
+    """The last backward of each accumulation under a wrapper, and the step that uses what is
+    accumulated.
+    """
     for replica in replicas(tape):
         for update in updates(tape, replica):
             last = _accumulated(update)
@@ -96,6 +100,14 @@ def _synchronised(tape: Tape) -> Iterator[tuple[Pass, OptimizerStep]]:
 def _accumulated(update: Update) -> Pass | None:
     """The last of several backwards at one place, each after a forward of its own."""
     last = update.passes[-1]
-    same = [run for run in update.passes if run.sink.at == last.sink.at and not run.sink.by_framework]
+    same = [
+        run for run in update.passes if run.sink.at == last.sink.at and not run.sink.by_framework
+    ]
     forwards = {id(run.forward) for run in same}
-    return last if len(same) > 1 and len(forwards) == len(same) and None not in [run.forward for run in same] else None
+    return (
+        last
+        if len(same) > 1
+        and len(forwards) == len(same)
+        and None not in [run.forward for run in same]
+        else None
+    )

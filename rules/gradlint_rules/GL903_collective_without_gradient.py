@@ -3,13 +3,14 @@
 Features go through a collective that autograd knows nothing of, on their way to the loss.
 
 ## What it does
-Reports `all_gather` and its like where the result flows into a loss and this rank's own part is not put back, and
-`all_reduce` or `broadcast` in place on a value that the loss then depends on.
+Reports `all_gather` and its like where the result flows into a loss and this rank's own part is not
+put back, and `all_reduce` or `broadcast` in place on a value that the loss then depends on.
 
 ## Why it matters
-`torch.distributed` moves data and no gradients. What `all_gather` fills has no graph, not even where it holds this
-rank's own features: a contrastive loss over all ranks trains each side against a constant. An `all_reduce` in place
-changes the numbers and leaves the graph as it was, so that the backward is that of another function.
+`torch.distributed` moves data and no gradients. What `all_gather` fills has no graph, not even
+where it holds this rank's own features: a contrastive loss over all ranks trains each side against
+a constant. An `all_reduce` in place changes the numbers and leaves the graph as it was, so that the
+backward is that of another function.
 
 ## Example
 ```python
@@ -32,7 +33,8 @@ optimizer.step()
 ```
 
 ## Use instead
-Put this rank's own part back, or use the collectives of `torch.distributed.nn`, which know their gradients:
+Put this rank's own part back, or use the collectives of `torch.distributed.nn`, which know their
+gradients:
 
 ```python
 import torch
@@ -56,8 +58,8 @@ optimizer.step()
 
 ## What it does not report
 - Collectives under `no_grad`, of detached values, of labels and metrics.
-- `all_reduce` of the loss itself (or of what is only summed and scaled to give it), whose gradient stays right up to a
-  factor.
+- `all_reduce` of the loss itself (or of what is only summed and scaled to give it), whose gradient
+  stays right up to a factor.
 - Collectives inside custom autograd functions, and those on gradients.
 
 ## Limits
@@ -101,7 +103,8 @@ _JOINS = {
 _JOINS |= {"where", "add"}
 _LINEAR = {"add", "sub", "sum", "mean", "neg", "mul", "div", "stack", "cat", "part", "output"}
 _HELP = {
-    True: "Put this rank's own part back (`parts[rank] = features`), or use `torch.distributed.nn.all_gather`.",
+    True: "Put this rank's own part back (`parts[rank] = features`), or use "
+    "`torch.distributed.nn.all_gather`.",
     False: "Use `torch.distributed.nn.functional`, or do this under `no_grad` on a detached copy.",
 }
 
@@ -119,7 +122,11 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _gathered(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    found = [cut for cut in cut_short(arrival.sink, arrival.tape) if cut.cut is Cut.COLLECTIVE and is_cut(cut)]
+    found = [
+        cut
+        for cut in cut_short(arrival.sink, arrival.tape)
+        if cut.cut is Cut.COLLECTIVE and is_cut(cut)
+    ]
     near = set(map(id, as_far_as_leaves(arrival.sink.value))) if found else set()
     for cut in found:
         if id(cut) in near and not _is_put_back(cut, arrival.sink.ancestors):
@@ -131,12 +138,16 @@ def _is_put_back(cut: Value, values: Sequence[Value]) -> bool:
     sent = {id(part) for source in cut.inputs for part in unchanged(source, selected=False)}
     joins = [value for value in values if bare(value.op) in _JOINS]
     met = [join for join in joins if any(_shows(source, cut) for source in join.inputs)]
-    joined = [source for join in met for source in join.inputs if source.requires_grad]  # and not `own.detach()`
+    joined = [
+        source for join in met for source in join.inputs if source.requires_grad
+    ]  # and not `own.detach()`
     return any(id(part) in sent for source in joined for part in unchanged(source, selected=False))
 
 
 def _shows(value: Value, cut: Value) -> bool:
-    """Whether `value` holds what the same collective gave: one of its outputs, or a part of one, joined or not."""
+    """Whether `value` holds what the same collective gave: one of its outputs, or a part of one,
+    joined or not.
+    """
     found = origin(value)
     parts = [found, *map(origin, found.inputs)] if bare(found.op) in _JOINS else [found]
     return any(part.cut is Cut.COLLECTIVE and part.at == cut.at for part in parts)
@@ -163,7 +174,10 @@ def _linear(loss: Value) -> Iterator[int]:
     seen, pending = {id(loss)}, [loss]
     for value in pending:
         yield id(value)
-        scaled = bare(value.op) in ("mul", "div") and sum(source.requires_grad for source in value.inputs) > 1
+        scaled = (
+            bare(value.op) in ("mul", "div")
+            and sum(source.requires_grad for source in value.inputs) > 1
+        )
         if (bare(value.op) in _LINEAR and not scaled) or origin(value) is not value:
             for source in value.inputs:
                 if id(source) not in seen:

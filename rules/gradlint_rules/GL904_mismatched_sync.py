@@ -1,15 +1,16 @@
 """# mismatched-sync (GL904)
 
-`no_sync()` is decided by another condition than the step: the optimizer steps on gradients that stayed on their ranks.
+`no_sync()` is decided by another condition than the step: the optimizer steps on gradients that
+stayed on their ranks.
 
 ## What it does
-Follows the micro-batches up to each step, and reports the `no_sync()` under which the last forward and backward before
-a step ran.
+Follows the micro-batches up to each step, and reports the `no_sync()` under which the last forward
+and backward before a step ran.
 
 ## Why it matters
-DistributedDataParallel reduces what has been accumulated in the first backward outside of `no_sync()`. What comes after
-it stays on its rank. If that is the last micro-batch, the ranks step on different gradients, and their models drift
-apart.
+DistributedDataParallel reduces what has been accumulated in the first backward outside of
+`no_sync()`. What comes after it stays on its rank. If that is the last micro-batch, the ranks step
+on different gradients, and their models drift apart.
 
 ## Example
 ```python
@@ -76,7 +77,10 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, places
 
 SEVERITY = Severity.ERROR
-_HELP = "Decide `no_sync()` and the step by one condition: no `no_sync()` for the last micro-batch before a step."
+_HELP = (
+    "Decide `no_sync()` and the step by one condition: no `no_sync()` for the last micro-batch "
+    "before a step."
+)
 
 
 def check(paths: Paths) -> Iterator[Report]:

@@ -1,4 +1,6 @@
-"""Accounts: what lies in an optimizer's gradients at each moment, by which backward, and what becomes of it."""
+"""Accounts: what lies in an optimizer's gradients at each moment, by which backward, and what
+becomes of it.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,19 @@ from gradlint_rules.held import identities, share
 from gradlint_rules.words import bare
 
 Key = tuple[Span, tuple[Span, ...]]  # a place in the source and the calls that led there
-ELSEWHERE = ("autograd.grad", "compute_loss")  # gives gradients back; is cleared and stepped where nobody sees it
+ELSEWHERE = (
+    "autograd.grad",
+    "compute_loss",
+)  # gives gradients back; is cleared and stepped where nobody sees it
 _ZEROES = {"zero", "fill", "mul"}
 _KINDS = (Backward, OptimizerStep, Clip, ZeroGrad, InPlace, "gradient-set")
 
 
 @dataclass(slots=True)
 class Gradient:
-    """What one backward added: for which step it was used, if it was; whether some of it may have been cleared."""
+    """What one backward added: for which step it was used, if it was; whether some of it may have
+    been cleared.
+    """
 
     sink: Backward
     used: bool = False
@@ -44,16 +51,30 @@ class Gradient:
     cleared: tuple[Value, ...] = ()  # the part of it that is known to have been cleared
 
     def remains(self, optimizer: Optimizer) -> bool:
-        """Whether it is known to lie there still, or a part of it in a parameter that the optimizer holds."""
+        """Whether it is known to lie there still, or a part of it in a parameter that the optimizer
+        holds.
+        """
         if self.doubtful or not self.cleared:
             return not self.doubtful
         gone = identities(self.cleared)
-        left = [leaf.parameter for leaf in self.sink.leaves if leaf.parameter is not None and not leaf.assumed]
-        return any(optimizer.holds(parameter) and not share(gone, [parameter]) for parameter in left)
+        left = [
+            leaf.parameter
+            for leaf in self.sink.leaves
+            if leaf.parameter is not None and not leaf.assumed
+        ]
+        return any(
+            optimizer.holds(parameter) and not share(gone, [parameter]) for parameter in left
+        )
 
     def is_gone(self, optimizer: Optimizer) -> bool:
-        """Whether all of it that came to the optimizer's parameters is known to have been cleared."""
-        if self.doubtful or not self.cleared or any(leaf.assumed or not leaf.parameter for leaf in self.sink.leaves):
+        """Whether all of it that came to the optimizer's parameters is known to have been
+        cleared.
+        """
+        if (
+            self.doubtful
+            or not self.cleared
+            or any(leaf.assumed or not leaf.parameter for leaf in self.sink.leaves)
+        ):
             return False
         return not self.remains(optimizer)
 
@@ -80,7 +101,9 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
-    """Gradients clipped: how many had been added since the last step, and whether any backward came before."""
+    """Gradients clipped: how many had been added since the last step, and whether any backward came
+    before.
+    """
 
     clip: Clip
     fresh: int
@@ -106,7 +129,9 @@ def key(event: Event) -> Key:
 
 
 def accounts(paths: Paths) -> list[Account]:
-    """The accounts of every optimizer on every path, but for those that a framework keeps by itself."""
+    """The accounts of every optimizer on every path, but for those that a framework keeps by
+    itself.
+    """
     return list(paths.some(accounts_on))
 
 
@@ -127,7 +152,9 @@ def idle_on(tape: Tape) -> Iterator[Account]:
 
 
 def by_hand(paths: Paths) -> Iterator[Account]:
-    """The accounts of parameters that no optimizer holds and the program updates itself: `p -= rate * p.grad`."""
+    """The accounts of parameters that no optimizer holds and the program updates itself:
+    `p -= rate * p.grad`.
+    """
     optimizers = list(paths.some(_made))
     if any(optimizer.escapes or not optimizer.complete for optimizer in optimizers):
         return iter(())
@@ -138,17 +165,25 @@ def _by_hand_on(tape: Tape, optimizers: Sequence[Optimizer]) -> Iterator[Account
     steps: dict[Parameter, dict[int, OptimizerStep]] = {}
     for event in tape.of(InPlace) if tape.of(Backward) else ():
         held = _descending(event)
-        if held is None or held.parameter is None or any(made.holds(held.parameter) for made in optimizers):
+        if (
+            held is None
+            or held.parameter is None
+            or any(made.holds(held.parameter) for made in optimizers)
+        ):
             continue
         updates = steps.setdefault(held.parameter, {})
         own = next((step.optimizer for step in updates.values()), None)
         own = own or Optimizer(held.parameter.path, "", held.at, [held])
-        step = OptimizerStep(at=event.at, stack=event.stack, iteration=event.iteration, optimizer=own)
+        step = OptimizerStep(
+            at=event.at, stack=event.stack, iteration=event.iteration, optimizer=own
+        )
         step.order = event.order
         updates[event.order] = step
     for updates in steps.values():
         own = next(iter(updates.values())).optimizer
-        yield _account(tape, own, [updates.get(event.order, event) for event in tape.among(*_KINDS)])
+        yield _account(
+            tape, own, [updates.get(event.order, event) for event in tape.among(*_KINDS)]
+        )
 
 
 def _made(tape: Tape) -> list[Optimizer]:
@@ -160,7 +195,9 @@ def _descending(event: InPlace) -> Value | None:
     """The parameter that is written here with what its own gradient gives."""
     for value in (event.before, *event.before.inputs):  # `p`, or `p.data`
         if value.parameter is not None and "gradient" not in value.flags:
-            gradients = [source for source in ancestors(*event.write.by) if "gradient" in source.flags]
+            gradients = [
+                source for source in ancestors(*event.write.by) if "gradient" in source.flags
+            ]
             return value if gradients and share(identities(gradients), [value.parameter]) else None
     return None
 
@@ -168,7 +205,11 @@ def _descending(event: InPlace) -> Value | None:
 @of_tape
 def _concerning(tape: Tape) -> list[Event]:
     """The events that are about gradients, without most writes in place."""
-    return [event for event in tape.among(*_KINDS) if not isinstance(event, InPlace) or _may_clear(event)]
+    return [
+        event
+        for event in tape.among(*_KINDS)
+        if not isinstance(event, InPlace) or _may_clear(event)
+    ]
 
 
 def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> Account:
@@ -188,7 +229,11 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
             case OptimizerStep() if event.optimizer is optimizer:
                 pending = [gradient for gradient in pending if not gradient.is_gone(optimizer)]
                 fresh = tuple(gradient.sink for gradient in pending if not gradient.used)
-                stale = tuple(gradient.sink for gradient in pending if gradient.used and gradient.remains(optimizer))
+                stale = tuple(
+                    gradient.sink
+                    for gradient in pending
+                    if gradient.used and gradient.remains(optimizer)
+                )
                 made.updates.append(Update(event, fresh, stale, tuple(wiped), given))
                 for gradient in pending:
                     gradient.used = True
@@ -209,9 +254,15 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
                     continue
                 made.clearings.append(event)
                 if found:
-                    wiped += [Wiped(gradient.sink, event, given) for gradient in pending if not gradient.used]
+                    wiped += [
+                        Wiped(gradient.sink, event, given)
+                        for gradient in pending
+                        if not gradient.used
+                    ]
                     pending = []
-                    given = given and not isinstance(event, ZeroGrad)  # what was read before it is no longer there
+                    given = given and not isinstance(
+                        event, ZeroGrad
+                    )  # what was read before it is no longer there
                 for gradient in pending:
                     if isinstance(event, ZeroGrad) and _is_exact(event, optimizer, tape):
                         gradient.cleared += event.parameters
@@ -222,7 +273,9 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
 
 
 def _doubt(pending: Sequence[Gradient], event: ZeroGrad) -> None:
-    """Marks what is cleared of an optimizer that is not known to hold it: `net.zero_grad()` of `pick(net)`."""
+    """Marks what is cleared of an optimizer that is not known to hold it: `net.zero_grad()` of
+    `pick(net)`.
+    """
     gone = identities(event.parameters)
     for gradient in pending:
         if share(gone, identities(gradient.sink.leaves)):
@@ -230,7 +283,9 @@ def _doubt(pending: Sequence[Gradient], event: ZeroGrad) -> None:
 
 
 def serves(optimizer: Optimizer, sink: Backward, *, is_alone: bool) -> bool:
-    """Whether a backward adds to the gradients of this optimizer's parameters, as far as is known."""
+    """Whether a backward adds to the gradients of this optimizer's parameters, as far as is
+    known.
+    """
     found = sink.leaves
     if any(leaf.parameter is not None and optimizer.holds(leaf.parameter) for leaf in found):
         return True
@@ -240,16 +295,23 @@ def serves(optimizer: Optimizer, sink: Backward, *, is_alone: bool) -> bool:
 
 
 def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]) -> bool | None:
-    """Whether all that the optimizer holds is cleared by now (False: some of it, or perhaps); None: nothing of it."""
+    """Whether all that the optimizer holds is cleared by now (False: some of it, or perhaps); None:
+    nothing of it.
+    """
     if isinstance(event, InPlace):
         if not _may_clear(event):
             return None
-        values: tuple[Value, ...] = (event.before, *event.before.inputs)  # `p.grad`, or `p.grad.data`
+        values: tuple[Value, ...] = (
+            event.before,
+            *event.before.inputs,
+        )  # `p.grad`, or `p.grad.data`
     else:
         values = event.parameters
         if event.optimizer is optimizer:
             return True
-        if not values and (event.optimizer is None or not event.optimizer.complete or not optimizer.complete):
+        if not values and (
+            event.optimizer is None or not event.optimizer.complete or not optimizer.complete
+        ):
             return False
     parameters = optimizer.held_at(event.order)
     if not parameters:
@@ -262,7 +324,9 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
     cleared += values
     done = identities(cleared)
     known = {id(one) for one in done}
-    return len(held) == len(parameters) and all(id(one) in known or share(done, [one]) for one in held)
+    return len(held) == len(parameters) and all(
+        id(one) in known or share(done, [one]) for one in held
+    )
 
 
 def _may_clear(event: InPlace) -> bool:
@@ -270,13 +334,22 @@ def _may_clear(event: InPlace) -> bool:
 
 
 def _zeroes(event: InPlace) -> bool:
-    """Whether zeros are known to be left: `zero_()`, `fill_(0)`, but not `fill_(0.01)` or `mul_(decay)`."""
+    """Whether zeros are known to be left: `zero_()`, `fill_(0)`, but not `fill_(0.01)` or
+    `mul_(decay)`.
+    """
     return bare(event.write.op) == "zero" or [given for _, given in event.after.arguments] == [0]
 
 
 def _is_exact(event: ZeroGrad, optimizer: Optimizer, tape: Tape) -> bool:
-    """Whether it is known what was cleared: all that a module has (`model.zero_grad()`), or what a run has shown."""
-    return optimizer.complete and event.complete and bool(event.parameters) and (tape.traced or bool(event.text))
+    """Whether it is known what was cleared: all that a module has (`model.zero_grad()`), or what a
+    run has shown.
+    """
+    return (
+        optimizer.complete
+        and event.complete
+        and bool(event.parameters)
+        and (tape.traced or bool(event.text))
+    )
 
 
 def is_gradient(value: Value) -> bool:

@@ -1,4 +1,6 @@
-"""Where losses arrive: the sinks of an entry over all of its paths, and the decisions that tell these paths apart."""
+"""Where losses arrive: the sinks of an entry over all of its paths, and the decisions that tell
+these paths apart.
+"""
 
 from __future__ import annotations
 
@@ -51,15 +53,26 @@ def _on(tape: Tape) -> Iterator[Arrival]:
 
 
 def _judged(found: list[Arrival], paths: Paths) -> list[Arrival]:
-    """The arrivals at one sink; where none has a gradient, whatever was not run, a `try` around it hides that."""
-    works = {id(arrival.tape) for arrival in found if arrival.loss.requires_grad or not arrival.sink.caught}
-    if works or not any(map(_trains, found)) or not paths.never(lambda tape: id(tape) in works, May.BIND):
+    """The arrivals at one sink; where none has a gradient, whatever was not run, a `try` around it
+    hides that.
+    """
+    works = {
+        id(arrival.tape)
+        for arrival in found
+        if arrival.loss.requires_grad or not arrival.sink.caught
+    }
+    if (
+        works
+        or not any(map(_trains, found))
+        or not paths.never(lambda tape: id(tape) in works, May.BIND)
+    ):
         return found
     return [Arrival(arrival.tape, arrival.sink, in_vain=True) for arrival in found]
 
 
 def _trains(arrival: Arrival) -> bool:
-    """Whether an optimizer is cleared before a sink, or steps behind it, in the same round of a loop.
+    """Whether an optimizer is cleared before a sink, or steps behind it, in the same round of a
+    loop.
 
     It holds something that the loss is made of.
     """
@@ -67,7 +80,9 @@ def _trains(arrival: Arrival) -> bool:
     beside = arrival.tape.among(Backward, OptimizerStep, ZeroGrad)
     place = beside.index(sink)
     near = [*beside[max(place - 1, 0) : place], *beside[place + 1 : place + 2]]
-    turns = [each for each in near if not isinstance(each, Backward) and each.iteration == sink.iteration]
+    turns = [
+        each for each in near if not isinstance(each, Backward) and each.iteration == sink.iteration
+    ]
     owners = [each.optimizer for each in turns if isinstance(each, OptimizerStep | ZeroGrad)]
     parameters = [value.parameter for value in sink.ancestors if value.parameter is not None]
     held = any(owner.holds(each) for owner in owners if owner is not None for each in parameters)
@@ -77,10 +92,10 @@ def _trains(arrival: Arrival) -> bool:
 def conditions(arrival: Arrival, rivals: Iterable[Arrival], near: Span) -> list[Decision]:
     """The decisions that it takes to come to `arrival` and not to one of its `rivals`.
 
-    What can be left out is left out: first those that nothing of a loss hangs on, the farthest from `near` (and from
-    the sink) first; of equally far ones what does not hold, and what was asked last, perhaps within a branch of the
-    rest. Where the loss has no gradient, that stays of which the other side would bring it one by itself, even if no
-    path has shown this.
+    What can be left out is left out: first those that nothing of a loss hangs on, the farthest from
+    `near` (and from the sink) first; of equally far ones what does not hold, and what was asked
+    last, perhaps within a branch of the rest. Where the loss has no gradient, that stays of which
+    the other side would bring it one by itself, even if no path has shown this.
     """
     mine, rivals = _decisions(arrival), list(rivals)
     others = [theirs for rival in rivals if not mine.keys() <= (theirs := _decisions(rival).keys())]
@@ -89,7 +104,12 @@ def conditions(arrival: Arrival, rivals: Iterable[Arrival], near: Span) -> list[
     order = {key: number for number, key in enumerate(mine)}
 
     def weight(key: _Key) -> tuple[bool, int, bool, int]:
-        return not _is_around(mine[key], lines), _distance(key[0], near, arrival.sink.at), not key[1], order[key]
+        return (
+            not _is_around(mine[key], lines),
+            _distance(key[0], near, arrival.sink.at),
+            not key[1],
+            order[key],
+        )
 
     for key in sorted(mine.keys() - needed, key=weight, reverse=True):
         if not any(kept - {key} <= theirs for theirs in others):
@@ -102,7 +122,11 @@ def _bringing(mine: Mapping[_Key, Decision], rivals: Iterable[Arrival]) -> set[_
     found: set[_Key] = set()
     for rival in rivals:
         theirs = _decisions(rival)
-        turned = {key: decision for key, decision in mine.items() if (key[0], not key[1], key[2]) in theirs}
+        turned = {
+            key: decision
+            for key, decision in mine.items()
+            if (key[0], not key[1], key[2]) in theirs
+        }
         if not turned.keys() <= found:
             found |= _carrying(rival.loss, turned)
     return found
@@ -114,7 +138,9 @@ def _carrying(loss: Value, turned: Mapping[_Key, Decision]) -> set[_Key]:
     pending: list[tuple[Value, _Key | None]] = [(loss, None)]
     seen: set[tuple[int, _Key | None]] = set()
     for value, crossed in pending:
-        under = {key for key, decision in turned.items() if _is_under(value, decision)} | ({crossed} - {None})
+        under = {key for key, decision in turned.items() if _is_under(value, decision)} | (
+            {crossed} - {None}
+        )
         if len(under) > 1 or not value.requires_grad:
             continue
         through = next(iter(under), None)
@@ -130,11 +156,16 @@ def _carrying(loss: Value, turned: Mapping[_Key, Decision]) -> set[_Key]:
 def _is_under(value: Value, decision: Decision) -> bool:
     """Whether a value was computed in one of the branches, or in what is called there."""
     whole = decision.whole or decision.at
-    return any(at.path == whole.path and whole.line <= at.line <= whole.end_line for at in (value.at, *value.stack))
+    return any(
+        at.path == whole.path and whole.line <= at.line <= whole.end_line
+        for at in (value.at, *value.stack)
+    )
 
 
 def _lines(arrivals: Iterable[Arrival]) -> set[tuple[str, int]]:
-    """Where the losses are computed: the lines of all that they are made of, and of the calls that led there."""
+    """Where the losses are computed: the lines of all that they are made of, and of the calls that
+    led there.
+    """
     values = (value for arrival in arrivals for value in arrival.sink.ancestors)
     return {(at.path, at.line) for value in values for at in (value.at, *value.stack)}
 
@@ -146,7 +177,9 @@ def _is_around(decision: Decision, lines: set[tuple[str, int]]) -> bool:
 
 
 def _decisions(arrival: Arrival) -> dict[_Key, Decision]:
-    """What was decided on the way to this arrival, but for other rounds of the loops around the sink."""
+    """What was decided on the way to this arrival, but for other rounds of the loops around the
+    sink.
+    """
     around = dict(arrival.sink.iteration)
     found: dict[_Key, Decision] = {}
     for decision in arrival.tape.decisions:
@@ -159,4 +192,6 @@ def _decisions(arrival: Arrival) -> dict[_Key, Decision]:
 
 def _distance(at: Span, *places: Span) -> int:
     """How many lines lie between `at` and the nearest of the places; another file is far."""
-    return min(abs(at.line - place.line) if at.path == place.path else 1_000_000 for place in places)
+    return min(
+        abs(at.line - place.line) if at.path == place.path else 1_000_000 for place in places
+    )

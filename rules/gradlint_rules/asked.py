@@ -1,4 +1,6 @@
-"""Answers about paths that several rules ask for: each is worked out once, and lives as long as the paths."""
+"""Answers about paths that several rules ask for: each is worked out once, and lives as long as the
+paths.
+"""
 
 from __future__ import annotations
 

@@ -46,17 +46,22 @@ def losses(tape: Tape) -> Iterator[tuple[Fact, Value]]:
 
 @of_tape
 def used(tape: Tape) -> tuple[Fact, ...]:
-    """The losses that some backward needs, by a gradient or as a number, or that go where they cannot be followed."""
+    """The losses that some backward needs, by a gradient or as a number, or that go where they
+    cannot be followed.
+    """
     found = list(losses(tape))
     if not found:
         return ()
-    needed = {id(value) for value in ancestors(*(sink.value for sink in tape.backwards()), *_away(tape))}
+    needed = {
+        id(value) for value in ancestors(*(sink.value for sink in tape.backwards()), *_away(tape))
+    }
     return tuple(fact for fact, value in found if id(value) in needed)
 
 
 def _away(tape: Tape) -> Iterator[Value]:
-    """What is given to unknown functions and containers that are not for logging, put under an unknown key, or asserted
-    something of, as tests do."""
+    """What is given to unknown functions and containers that are not for logging, put under an
+    unknown key, or asserted something of, as tests do.
+    """
     yield from (fact.value for fact in tape.facts("put-away", "asserted") if fact.value is not None)
     for event in tape.of(Kept):
         if event.how == "unknown" and not _is_logging(event.text.partition("(")[0]):
@@ -66,7 +71,9 @@ def _away(tape: Tape) -> Iterator[Value]:
 
 def foreign(tape: Tape) -> Iterator[ModuleCall]:
     """The calls of unknown functions that are not for logging."""
-    unknown = (call for call in tape.of(ModuleCall) if call.result is not None and call.result.op == "call")
+    unknown = (
+        call for call in tape.of(ModuleCall) if call.result is not None and call.result.op == "call"
+    )
     return (call for call in unknown if not _is_logging(call.module.path))
 
 
@@ -74,4 +81,6 @@ def foreign(tape: Tape) -> Iterator[ModuleCall]:
 def _is_logging(path: str) -> bool:
     """Whether a function is for logging: by its whole name, or by what it is a method of."""
     *owners, name = names.parts(path) or ("",)
-    return _TELLS.fullmatch(name.lower()) is not None or not _LOGGERS.isdisjoint(names.words(".".join(owners)))
+    return _TELLS.fullmatch(name.lower()) is not None or not _LOGGERS.isdisjoint(
+        names.words(".".join(owners))
+    )

@@ -1,7 +1,8 @@
 """Which devices the paths of a program choose, and what hangs on that choice.
 
-A place that puts something on a device *chooses* if it is another device on another path, or one that the user can set.
-Where something on a path was put by such a place on a device that is not CUDA, the code runs without CUDA there.
+A place that puts something on a device *chooses* if it is another device on another path, or one
+that the user can set. Where something on a path was put by such a place on a device that is not
+CUDA, the code runs without CUDA there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _ABOUT_DEVICES = re.compile(r"cuda|gpu|device|mps|xpu|accelerator|\bcpu", re.IGN
 
 @dataclass(frozen=True, slots=True)
 class Amp:
-    """What a fact `amp` says: the name that was used, the device, whether it is enabled, and what decides that."""
+    """What a fact `amp` says: the name that was used, the device, whether it is enabled, and what
+    decides that.
+    """
 
     name: str
     device: str
@@ -41,12 +44,22 @@ class Amp:
         said = dict(part.split("=", 1) for part in rest if "=" in part)
         device, enabled = said.get("device", UNKNOWN), said.get("enabled", UNKNOWN)
         is_given = said.get("setting") == "given"
-        return cls(name, device, enabled, said.get("by", ""), "setting" in said, is_given, "version" in said)
+        return cls(
+            name,
+            device,
+            enabled,
+            said.get("by", ""),
+            "setting" in said,
+            is_given,
+            "version" in said,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The places at which an entry puts something on a device that differs, each with the calls that led there."""
+    """The places at which an entry puts something on a device that differs, each with the calls
+    that led there.
+    """
 
     places: frozenset[Key]
 
@@ -55,16 +68,26 @@ class Choices:
         return any(place == at for place, _ in self.places)
 
     def without_cuda(self, tape: Tape) -> Fact | None:
-        """A place where this path puts something on a device other than CUDA, or on one that can be another."""
+        """A place where this path puts something on a device other than CUDA, or on one that can be
+        another.
+        """
         chosen = [fact for fact in placed(tape) if key(fact) in self.places]
-        if any(fact.detail == CUDA for fact in chosen) or _is_said_to_be_cuda(tape, chosen) or _needs_cuda(tape):
+        if (
+            any(fact.detail == CUDA for fact in chosen)
+            or _is_said_to_be_cuda(tape, chosen)
+            or _needs_cuda(tape)
+        ):
             return None
-        return next((fact for fact in chosen if set(fact.detail.split(" ")) - {CUDA, UNKNOWN}), None)
+        return next(
+            (fact for fact in chosen if set(fact.detail.split(" ")) - {CUDA, UNKNOWN}), None
+        )
 
 
 @of_paths
 def choices(paths: Paths) -> Choices:
-    """The choosing places of all paths together; a function that is called for two devices chooses neither."""
+    """The choosing places of all paths together; a function that is called for two devices chooses
+    neither.
+    """
     seen: dict[Key, set[str]] = {}
     for fact in paths.some(placed):
         seen.setdefault(key(fact), set()).update(fact.detail.split(" "))
@@ -82,27 +105,41 @@ def placed_by_name(tape: Tape) -> Sequence[Fact]:
 
 
 def _needs_cuda(tape: Tape) -> bool:
-    """Whether this path does what raises without CUDA, whatever the device: `torch.cuda.synchronize()`."""
+    """Whether this path does what raises without CUDA, whatever the device:
+    `torch.cuda.synchronize()`.
+    """
     return bool(tape.facts(NEEDS_CUDA))
 
 
 def _is_said_to_be_cuda(tape: Tape, chosen: Sequence[Fact]) -> bool:
-    """Whether the device is the user's choice, and this path has asked, in whatever words, whether it is CUDA."""
+    """Whether the device is the user's choice, and this path has asked, in whatever words, whether
+    it is CUDA.
+    """
     if not any(" " in fact.detail for fact in chosen):
         return False
-    return any(decision.holds and _is_about_the_choice(decision.text) for decision in tape.decisions)
+    return any(
+        decision.holds and _is_about_the_choice(decision.text) for decision in tape.decisions
+    )
 
 
 def _is_about_the_choice(text: str) -> bool:
-    return bool(_ABOUT_CUDA.search(text)) and "is_available" not in text and "device_count" not in text
+    return (
+        bool(_ABOUT_CUDA.search(text)) and "is_available" not in text and "device_count" not in text
+    )
 
 
 def gates(event: Event, paths: Paths) -> list[Decision]:
-    """The decisions without which this is never come to: alike on all paths that do, other on one that does not.
+    """The decisions without which this is never come to: alike on all paths that do, other on one
+    that does not.
 
-    Where no path goes the other way, what stands below the condition counts, and all where that way may lead elsewhere.
+    Where no path goes the other way, what stands below the condition counts, and all where that way
+    may lead elsewhere.
     """
-    having = list(paths.some(lambda tape: [tape] if any(other.at == event.at for other in tape.events) else []))
+    having = list(
+        paths.some(
+            lambda tape: [tape] if any(other.at == event.at for other in tape.events) else []
+        )
+    )
     common = set.intersection(*map(_made, having)) if having else set()
     return [
         decision
@@ -113,16 +150,22 @@ def gates(event: Event, paths: Paths) -> list[Decision]:
 
 
 def _is_always_alike(decision: Decision, paths: Paths) -> bool:
-    """Whether no path goes the other way at a decision, or none that was not run leads elsewhere there."""
+    """Whether no path goes the other way at a decision, or none that was not run leads elsewhere
+    there.
+    """
     other_way = decision.at, not decision.holds
     return bool(paths.never(lambda tape: other_way in _made(tape), May.LEAVE))
 
 
 def is_below(event: Event, decision: Decision) -> bool:
-    """Whether something happens within the statement that a decision is the condition of, or in what that calls."""
+    """Whether something happens within the statement that a decision is the condition of, or in
+    what that calls.
+    """
     whole = decision.whole
     return whole is not None and any(
-        (at.path, at.cell) == (whole.path, whole.cell) and whole.line <= at.line and at.end_line <= whole.end_line
+        (at.path, at.cell) == (whole.path, whole.cell)
+        and whole.line <= at.line
+        and at.end_line <= whole.end_line
         for at in (event.at, *event.stack)
     )
 

@@ -14,9 +14,13 @@ class Modes:
         self._latest: dict[int, TrainMode] = {}  # by the id of the module that was asked
 
     def change(self, mode: TrainMode) -> None:
-        """Takes notice of a change; one to the mode that a module is in already, as nothing changed since, is none."""
+        """Takes notice of a change; one to the mode that a module is in already, as nothing changed
+        since, is none.
+        """
         before = self._latest.get(id(mode.module))
-        since = [other for other in self._latest.values() if before is None or other.order > before.order]
+        since = [
+            other for other in self._latest.values() if before is None or other.order > before.order
+        ]
         if before is None or since or before.training is not mode.training:
             self._latest[id(mode.module)] = mode
 

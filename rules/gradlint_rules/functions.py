@@ -18,10 +18,13 @@ def saved_for_backward(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     kept = source.statement(finding.at)
     match kept:
         case ast.Assign(
-            targets=[ast.Attribute(attr=attribute, value=ast.Name(id=ctx))], value=ast.Tuple(elts=elements)
+            targets=[ast.Attribute(attr=attribute, value=ast.Name(id=ctx))],
+            value=ast.Tuple(elts=elements),
         ) if elements and all(isinstance(each, ast.Name) for each in elements):
             return _saved_together(kept, ctx, attribute, elements, source)
-        case ast.Assign(targets=[ast.Attribute(attr=attribute, value=ast.Name(id=ctx))], value=ast.Name(id=name)):
+        case ast.Assign(
+            targets=[ast.Attribute(attr=attribute, value=ast.Name(id=ctx))], value=ast.Name(id=name)
+        ):
             backward = _method("backward", kept, source)
             saving = next(calls_of(source.scope(kept), "save_for_backward"), None)
             if saving is None:
@@ -35,13 +38,21 @@ def saved_for_backward(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 def _saved_together(
     kept: ast.stmt, ctx: str, attribute: str, elements: Sequence[ast.expr], source: FixSource
 ) -> tuple[Edit, ...]:
-    """A tuple that is kept as an attribute saved as all that the forward saves, and read as such."""
+    """A tuple that is kept as an attribute saved as all that the forward saves, and read as
+    such.
+    """
     if next(calls_of(source.scope(kept), "save_for_backward"), None) is not None:
         raise NoFixError("the forward saves other tensors, too")
     backward = _method("backward", kept, source)
     own = backward.args.args[0].arg
-    reads = [n for n in ast.walk(backward) if isinstance(n, ast.Attribute) and source.text(n) == f"{own}.{attribute}"]
-    saved = source.rewrite(kept, f"{ctx}.save_for_backward({', '.join(map(source.text, elements))})")
+    reads = [
+        n
+        for n in ast.walk(backward)
+        if isinstance(n, ast.Attribute) and source.text(n) == f"{own}.{attribute}"
+    ]
+    saved = source.rewrite(
+        kept, f"{ctx}.save_for_backward({', '.join(map(source.text, elements))})"
+    )
     return (saved, *(source.replace_name(read, "saved_tensors") for read in reads))
 
 
@@ -53,15 +64,27 @@ def _method(name: str, near: ast.AST, source: FixSource) -> ast.FunctionDef:
     raise NoFixError(f"no {name}")
 
 
-def _unpacked(backward: ast.FunctionDef, attribute: str, is_first: bool, source: FixSource) -> list[Edit]:
+def _unpacked(
+    backward: ast.FunctionDef, attribute: str, is_first: bool, source: FixSource
+) -> list[Edit]:
     ctx = backward.args.args[0].arg
-    reads = [n for n in ast.walk(backward) if isinstance(n, ast.Attribute) and source.text(n) == f"{ctx}.{attribute}"]
-    rebound = [s for s in backward.body if isinstance(s, ast.Assign) and any(s.value is read for read in reads)]
+    reads = [
+        n
+        for n in ast.walk(backward)
+        if isinstance(n, ast.Attribute) and source.text(n) == f"{ctx}.{attribute}"
+    ]
+    rebound = [
+        s
+        for s in backward.body
+        if isinstance(s, ast.Assign) and any(s.value is read for read in reads)
+    ]
     name = source.text(rebound[0].targets[0]) if rebound else attribute
     if not rebound and name in names_of(backward, ast.Store):
         raise NoFixError("the name means something else in the backward")
     edits = [edit for statement in rebound for edit in source.remove(statement)]
-    edits += [source.replace(read, name) for read in reads if not any(s.value is read for s in rebound)]
+    edits += [
+        source.replace(read, name) for read in reads if not any(s.value is read for s in rebound)
+    ]
     if is_first:
         return [*edits, *source.first(backward.body, f"({name},) = {ctx}.saved_tensors")]
     for statement in backward.body:
@@ -74,7 +97,9 @@ def _unpacked(backward: ast.FunctionDef, attribute: str, is_first: bool, source:
 
 
 def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`None` for the inputs that the backward has no gradient for, and a tuple in the place of a list."""
+    """`None` for the inputs that the backward has no gradient for, and a tuple in the place of a
+    list.
+    """
     statement = source.statement(finding.at)
     if isinstance(statement, ast.FunctionDef):
         return _returned(statement, source)
@@ -93,7 +118,9 @@ def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     given = value.elts if isinstance(value, ast.Tuple) else [value]
     inputs = [argument.arg for argument in forward.args[1:]]
     match value:
-        case ast.Call(func=ast.Name(id="tuple"), args=[listed]) if len(inputs) > int(finding.hints["given"]):
+        case ast.Call(func=ast.Name(id="tuple"), args=[listed]) if len(inputs) > int(
+            finding.hints["given"]
+        ):
             missing = ", ".join(["None"] * (len(inputs) - int(finding.hints["given"])))
             return (source.replace(value, f"(*{source.operand(listed)}, {missing})"),)
     if len(given) > len(inputs) > 1 and not any(isinstance(each, ast.Starred) for each in given):
@@ -101,7 +128,9 @@ def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if len(given) >= len(inputs):
         raise NoFixError("there are more gradients than inputs")
     if any(isinstance(each, ast.Starred) for each in given):
-        return (source.behind_text(given[-1], ", None" * (len(inputs) - int(finding.hints["given"]))),)
+        return (
+            source.behind_text(given[-1], ", None" * (len(inputs) - int(finding.hints["given"]))),
+        )
     slots = _slots(statement, given, inputs, source)
     edits = []
     for slot, left, gradient in zip(slots, (-1, *slots), given, strict=False):
@@ -116,16 +145,20 @@ def _returned(backward: ast.FunctionDef, source: FixSource) -> tuple[Edit, ...]:
     inputs = _method("forward", backward, source).args.args[1:]
     match backward.body[-1]:
         case ast.Assign(targets=[ast.Name(id=name)]) if inputs:
-            return source.after(backward.body[-1], f"return {', '.join([name, *['None'] * (len(inputs) - 1)])}")
+            return source.after(
+                backward.body[-1], f"return {', '.join([name, *['None'] * (len(inputs) - 1)])}"
+            )
     raise NoFixError("what it computes has no name")
 
 
 def _slots(
     statement: ast.Return, given: Sequence[ast.expr], inputs: Sequence[str], source: FixSource
 ) -> tuple[int, ...]:
-    """Of which input each value that a backward returns is the gradient; the last ones have none where nothing tells.
+    """Of which input each value that a backward returns is the gradient; the last ones have none
+    where nothing tells.
 
-    Another return with a value for every input tells it, and a test of `needs_input_grad` around this one.
+    Another return with a value for every input tells it, and a test of `needs_input_grad` around
+    this one.
     """
     texts = [ast.unparse(each) for each in given]
     whole = _whole_return(source.scope(statement), len(inputs))
@@ -133,8 +166,13 @@ def _slots(
     fitting = [
         slots
         for slots in itertools.combinations(range(len(inputs)), len(given))
-        if all(text in ("None", whole[slot]) or text not in whole for text, slot in zip(texts, slots, strict=True))
-        and not any(slot in needless and text != "None" for text, slot in zip(texts, slots, strict=True))
+        if all(
+            text in ("None", whole[slot]) or text not in whole
+            for text, slot in zip(texts, slots, strict=True)
+        )
+        and not any(
+            slot in needless and text != "None" for text, slot in zip(texts, slots, strict=True)
+        )
     ]
     if not fitting:
         raise NoFixError("the returns contradict each other")
@@ -146,17 +184,26 @@ def _slots(
 def _whole_return(scope: ast.AST, count: int) -> list[str]:
     """What a return with a value for each input gives, in the same backward."""
     for node in ast.walk(scope):
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and len(node.value.elts) == count:
+        if (
+            isinstance(node, ast.Return)
+            and isinstance(node.value, ast.Tuple)
+            and len(node.value.elts) == count
+        ):
             return [ast.unparse(each) for each in node.value.elts]
     return [""] * count
 
 
 def _needless(statement: ast.stmt, source: FixSource) -> set[int]:
-    """The inputs that need no gradient where `if not ctx.needs_input_grad[0]:` stands around a statement."""
+    """The inputs that need no gradient where `if not ctx.needs_input_grad[0]:` stands around a
+    statement.
+    """
     found: set[int] = set()
     for outer in source.around(statement):
         match outer:
-            case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Subscript(value=asked, slice=number)), body=body):
+            case ast.If(
+                test=ast.UnaryOp(op=ast.Not(), operand=ast.Subscript(value=asked, slice=number)),
+                body=body,
+            ):
                 is_inside = any(part is statement for each in body for part in ast.walk(each))
                 is_asked = is_inside and "needs_input_grad" in source.text(asked)
                 if is_asked and isinstance(number, ast.Constant) and isinstance(number.value, int):
@@ -167,7 +214,9 @@ def _needless(statement: ast.stmt, source: FixSource) -> set[int]:
 def _saved(inputs: Sequence[str], statement: ast.stmt, source: FixSource) -> bool:
     """Whether the forward saves one of these inputs, as it does where they have a gradient."""
     saving = calls_of(_method("forward", statement, source), "save_for_backward")
-    return any(isinstance(each, ast.Name) and each.id in inputs for call in saving for each in call.args)
+    return any(
+        isinstance(each, ast.Name) and each.id in inputs for call in saving for each in call.args
+    )
 
 
 def marked_dirty(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -192,7 +241,11 @@ def applied(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             return (source.replace(made, f"{source.text(function)}.apply"),)
         case ast.Call(func=ast.Attribute(attr="forward", value=ast.Name()) as forward):
             edits = (source.replace_name(forward, "apply"),)
-            return (*edits, source.remove_argument(call, call.args[0])) if _is_given_ctx(call, source) else edits
+            return (
+                (*edits, source.remove_argument(call, call.args[0]))
+                if _is_given_ctx(call, source)
+                else edits
+            )
         case ast.Call(func=ast.Name(id=name) as func) if _is_class(name, source):
             return (source.replace(func, f"{name}.apply"),)
         case ast.Call(func=func):
@@ -206,32 +259,61 @@ def applied(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 
 def _handed_on(name: str, source: FixSource) -> list[ast.Name]:
-    """Where a class is handed on by its name: to a call, as a default, in a container or under another name."""
-    uses = [node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == name]
-    return [node for node in uses if isinstance(node.ctx, ast.Load) and _is_value(node, next(source.around(node)))]
+    """Where a class is handed on by its name: to a call, as a default, in a container or under
+    another name.
+    """
+    uses = [
+        node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == name
+    ]
+    return [
+        node
+        for node in uses
+        if isinstance(node.ctx, ast.Load) and _is_value(node, next(source.around(node)))
+    ]
 
 
 def _is_value(node: ast.Name, outer: ast.AST) -> bool:
     match outer:
         case ast.Call(args=args):
             return node in args and called_name(outer) not in ("isinstance", "issubclass")
-        case ast.arguments() | ast.keyword() | ast.Dict() | ast.List() | ast.Tuple() | ast.Assign() | ast.AnnAssign():
+        case (
+            ast.arguments()
+            | ast.keyword()
+            | ast.Dict()
+            | ast.List()
+            | ast.Tuple()
+            | ast.Assign()
+            | ast.AnnAssign()
+        ):
             return True
     return False
 
 
 def _is_class(name: str, source: FixSource) -> bool:
-    return any(isinstance(each, ast.ClassDef) and each.name == name for each in ast.walk(source.tree))
+    return any(
+        isinstance(each, ast.ClassDef) and each.name == name for each in ast.walk(source.tree)
+    )
 
 
 def _is_given_ctx(call: ast.Call, source: FixSource) -> bool:
-    """Whether the first argument stands for the context: by its looks, or because `forward` takes no more."""
+    """Whether the first argument stands for the context: by its looks, or because `forward` takes
+    no more.
+    """
     match call:
         case ast.Call(args=[ast.Constant() | ast.Name(id="ctx"), *_]):
             return True
         case ast.Call(args=[_, *_], func=ast.Attribute(value=ast.Name(id=name))):
-            own = [each for each in ast.walk(source.tree) if isinstance(each, ast.ClassDef) and each.name == name]
-            methods = {each.name: each.args for cls in own for each in cls.body if isinstance(each, ast.FunctionDef)}
+            own = [
+                each
+                for each in ast.walk(source.tree)
+                if isinstance(each, ast.ClassDef) and each.name == name
+            ]
+            methods = {
+                each.name: each.args
+                for cls in own
+                for each in cls.body
+                if isinstance(each, ast.FunctionDef)
+            }
             if "forward" not in methods or "setup_context" in methods:
                 return False
             needed = len(methods["forward"].args) - len(methods["forward"].defaults)
@@ -253,15 +335,22 @@ def own_shard_put_back(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     call = source.expression(finding.at)
     match call:
         case ast.Call(args=[ast.Name(id=shards), own, *_]) if called_name(call) == "all_gather":
-            while isinstance(own, ast.Call) and isinstance(own.func, ast.Attribute) and not own.args:
+            while (
+                isinstance(own, ast.Call) and isinstance(own.func, ast.Attribute) and not own.args
+            ):
                 own = own.func.value
             rank, imports = source.reference("torch.distributed.get_rank")
-            return (*source.after(source.statement(call), f"{shards}[{rank}()] = {source.text(own)}"), *imports)
+            return (
+                *source.after(source.statement(call), f"{shards}[{rank}()] = {source.text(own)}"),
+                *imports,
+            )
     raise NoFixError("nothing is gathered into a list")
 
 
 def reduced_with_gradient(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`all_reduce(x)`, which changes `x` in place, as `x = all_reduce(x)` of what has a backward."""
+    """`all_reduce(x)`, which changes `x` in place, as `x = all_reduce(x)` of what has a
+    backward.
+    """
     call = source.expression(finding.at)
     statement = source.statement(call)
     match call:
@@ -269,7 +358,11 @@ def reduced_with_gradient(finding: Finding, source: FixSource) -> tuple[Edit, ..
             is_later = any(keyword.arg == "async_op" for keyword in call.keywords)
             if statement.value is call and called_name(call) == "all_reduce" and not is_later:
                 function, imports = source.reference("torch.distributed.nn.functional.all_reduce")
-                return (source.before_text(statement, f"{name} = "), source.replace(func, function), *imports)
+                return (
+                    source.before_text(statement, f"{name} = "),
+                    source.replace(func, function),
+                    *imports,
+                )
     raise NoFixError("nothing is reduced in place by itself")
 
 

@@ -22,15 +22,23 @@ from gradlint_rules.numbers import (
 from gradlint_rules.words import bare
 
 _COMPARES = {
-    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "lt": lambda a, b: a < b, "le": lambda a,
+    b: a <= b,
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
 }  # fmt: skip
-_SPELLINGS = {"greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne"}
+_SPELLINGS = {
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "not_equal": "ne",
+}
 _TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
 _BEYOND_ONE = (1.0, -1.0, 2.0, -2.0)
 _ROOTS, _ZERO = (0.0, -1.0), (0.0,)
 _POINTS = {
-    "log": _ZERO, "log2": _ZERO, "log10": _ZERO, "reciprocal": _ZERO, "sqrt": _ROOTS, "rsqrt": _ROOTS,
+    "log": _ZERO, "log2": _ZERO, "log10": _ZERO, "reciprocal": _ZERO, "sqrt": _ROOTS,
+    "rsqrt": _ROOTS,
     "acos": _BEYOND_ONE, "arccos": _BEYOND_ONE, "asin": _BEYOND_ONE, "arcsin": _BEYOND_ONE,
 }  # fmt: skip
 _ELEMENTWISE = {
@@ -49,8 +57,30 @@ _ELEMENTWISE = {
     "log",
     "log2",
 }
-_ELEMENTWISE |= {"log10", "log1p", "reciprocal", "cos", "sin", "tanh", "sigmoid", "acos", "asin", "arccos", "arcsin"}
-_ELEMENTWISE |= {"clamp", "clip", "clamp_min", "clamp_max", "minimum", "maximum", "true_divide", "divide", "multiply"}
+_ELEMENTWISE |= {
+    "log10",
+    "log1p",
+    "reciprocal",
+    "cos",
+    "sin",
+    "tanh",
+    "sigmoid",
+    "acos",
+    "asin",
+    "arccos",
+    "arcsin",
+}
+_ELEMENTWISE |= {
+    "clamp",
+    "clip",
+    "clamp_min",
+    "clamp_max",
+    "minimum",
+    "maximum",
+    "true_divide",
+    "divide",
+    "multiply",
+}
 _ELEMENTWISE |= {"subtract"}
 CHOICES = {"where", "masked_fill", "setitem", "nan_to_num"}
 _PRODUCTS = {"mul", "multiply"}
@@ -65,7 +95,9 @@ _MOST = 40  # values of one side that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """An operation that is undefined at `point`, where `choice` does not take its result: the gradient is NaN there."""
+    """An operation that is undefined at `point`, where `choice` does not take its result: the
+    gradient is NaN there.
+    """
 
     choice: Value
     operation: Value
@@ -94,14 +126,18 @@ def infinities(value: Value) -> Iterator[Value]:
         is_choice = name in CHOICES and any(_is_infinite(given) for _, given in found.arguments)
         if is_choice:
             yield found
-        for source in found.inputs if (is_choice or name in _LEAVES_INFINITY) and len(pending) < _MOST else ():
+        for source in (
+            found.inputs if (is_choice or name in _LEAVES_INFINITY) and len(pending) < _MOST else ()
+        ):
             if id(source) not in seen:
                 seen.add(id(source))
                 pending.append(source)
 
 
 def filled(choice: Value) -> tuple[Value | None, bool]:
-    """The condition of a choice that puts infinity in, and whether it holds of what is left as it was."""
+    """The condition of a choice that puts infinity in, and whether it holds of what is left as it
+    was.
+    """
     condition, taken, other = _parts(choice)
     if not isinstance(condition, Value):
         return None, False
@@ -132,7 +168,9 @@ def guarded(choice: Value) -> Iterator[Guarded]:
 
 
 def _sides(choice: Value) -> Iterator[tuple[Value, Value, bool]]:
-    """For each side of a choice that carries a gradient: the condition, the side, and when the side is taken."""
+    """For each side of a choice that carries a gradient: the condition, the side, and when the side
+    is taken.
+    """
     condition, *sides = _parts(choice)
     for side, taken in zip(sides, (True, False), strict=False):
         if isinstance(condition, Value) and isinstance(side, Value) and side.requires_grad:
@@ -150,7 +188,11 @@ def _parts(choice: Value) -> tuple[object, object, object]:
     if name == "where" and choice.op.startswith("torch.Tensor."):
         return second or choice.argument("condition"), first, choice.argument(2, "other")
     if name == "where":
-        return first or choice.argument("condition"), second or choice.argument("input"), choice.argument(2, "other")
+        return (
+            first or choice.argument("condition"),
+            second or choice.argument("input"),
+            choice.argument(2, "other"),
+        )
     return second or choice.argument("mask"), None, choice.inputs[0] if choice.inputs else None
 
 
@@ -175,12 +217,18 @@ def _argument(operation: Value) -> Iterator[Value]:
         divisor = operation.argument(1, "other")
         if isinstance(divisor, Value):
             yield divisor
-    elif operation.inputs and operation.inputs[0].requires_grad and not isinstance(operation.argument(0), int | float):
+    elif (
+        operation.inputs
+        and operation.inputs[0].requires_grad
+        and not isinstance(operation.argument(0), int | float)
+    ):
         yield operation.inputs[0]
 
 
 def _is_computed(argument: Value) -> bool:
-    """Whether it is computed in view, of what carries a gradient: of anything else nobody knows that it meets zero."""
+    """Whether it is computed in view, of what carries a gradient: of anything else nobody knows
+    that it meets zero.
+    """
     found = origin(argument, selected=False)
     return found.requires_grad and bool(found.inputs) and not found.assumed and found.op != "call"
 
@@ -198,9 +246,15 @@ def _points(operation: Value, argument: Value) -> Iterator[float]:
 
 
 def _has_trained_numerator(operation: Value, divisor: Value) -> bool:
-    """Whether a gradient comes back to what is divided, and no ReLU that is zero with the divisor stops it."""
+    """Whether a gradient comes back to what is divided, and no ReLU that is zero with the divisor
+    stops it.
+    """
     numerator = operation.argument(0)
-    if bare(operation.op) not in _DIVISIONS or not isinstance(numerator, Value) or not numerator.requires_grad:
+    if (
+        bare(operation.op) not in _DIVISIONS
+        or not isinstance(numerator, Value)
+        or not numerator.requires_grad
+    ):
         return False
     zeros = {key(part) for part in zero_with(divisor)}
     return not (passes_relu(numerator) and all(key(part) in zeros for part in zero_with(numerator)))
@@ -224,7 +278,11 @@ def _holds(condition: Value, operation: Value, argument: Value, point: float) ->
     """Whether the condition holds where `argument` is `point`; None where that is not known."""
     condition = origin(condition, selected=False)
     name = _SPELLINGS.get(bare(condition.op), bare(condition.op))
-    parts = [_holds(part, operation, argument, point) for part in condition.inputs] if name in _CONNECTIVES else []
+    parts = (
+        [_holds(part, operation, argument, point) for part in condition.inputs]
+        if name in _CONNECTIVES
+        else []
+    )
     match name:
         case "bitwise_not" | "logical_not" | "invert":
             return None if parts[0] is None else not parts[0]
@@ -234,7 +292,9 @@ def _holds(condition: Value, operation: Value, argument: Value, point: float) ->
             return True if True in parts else None if None in parts else False
         case "isnan" | "isinf" | "isfinite" | "nan_to_num":
             return _asked_of_result(condition, operation, point)
-        case "ne" | "eq" if condition.argument(0) is condition.argument(1, "other"):  # `y != y`: where it is NaN
+        case "ne" | "eq" if condition.argument(0) is condition.argument(
+            1, "other"
+        ):  # `y != y`: where it is NaN
             is_nan = _asked_of_result(condition, operation, point)
             return is_nan if name == "ne" or is_nan is None else not is_nan
         case "eye" if point == 0:
@@ -250,15 +310,25 @@ def _holds(condition: Value, operation: Value, argument: Value, point: float) ->
 def _is_with_itself(value: Value) -> bool:
     """Whether it is zero on the diagonal: `x[:, None] - x[None]`, `cdist(x, x)`."""
     left, right = value.argument(0), value.argument(1, "other")
-    if bare(value.op) not in ("sub", "cdist") or not isinstance(left, Value) or not isinstance(right, Value):
+    if (
+        bare(value.op) not in ("sub", "cdist")
+        or not isinstance(left, Value)
+        or not isinstance(right, Value)
+    ):
         return False
     return key(left) == key(right) and (left is not right or bare(value.op) == "cdist")
 
 
 def _left_out(argument: Value) -> tuple[Value | None, bool]:
-    """The mask of the logits that a softmax leaves out, whose share is zero, and what it is where they are."""
+    """The mask of the logits that a softmax leaves out, whose share is zero, and what it is where
+    they are.
+    """
     found = origin(argument, selected=False)
-    logits = origin(found.inputs[0], selected=False) if bare(found.op) in SOFTMAX and found.inputs else None
+    logits = (
+        origin(found.inputs[0], selected=False)
+        if bare(found.op) in SOFTMAX and found.inputs
+        else None
+    )
     if logits is None or not leaves_out(found):
         return None, False
     mask, taken, _ = _parts(logits)
@@ -279,7 +349,9 @@ def _is_of(value: Value, operation: Value) -> bool:
 
 
 def _asked_of_result(condition: Value, operation: Value, point: float) -> bool | None:
-    """What a question after NaN or infinity says of what is computed from the operation's result at a point."""
+    """What a question after NaN or infinity says of what is computed from the operation's result at
+    a point.
+    """
     asked = condition.inputs[0] if condition.inputs else condition
     found = _result(operation, point)
     name = bare(condition.op)
@@ -293,18 +365,26 @@ def _asked_of_result(condition: Value, operation: Value, point: float) -> bool |
 
 
 def _result(operation: Value, point: float) -> set[str]:
-    """What an operation can give at a point where its derivative is not finite: NaN, infinity, or a number."""
+    """What an operation can give at a point where its derivative is not finite: NaN, infinity, or a
+    number.
+    """
     name = bare(operation.op)
     if name in _DIVISIONS:
         return {"inf"} if isinstance(operation.argument(0), int | float) else {"nan", "inf"}
     if point == 0:
         exponent = operation.argument(1, "exponent") if name == "pow" else -1
-        return {"inf"} if name != "sqrt" and isinstance(exponent, int | float) and exponent < 0 else set()
+        return (
+            {"inf"}
+            if name != "sqrt" and isinstance(exponent, int | float) and exponent < 0
+            else set()
+        )
     return set() if name in _INVERSES and abs(point) == 1 else {"nan"}
 
 
 def _is_from(value: Value, operation: Value, spreads: Collection[str]) -> bool:
-    """Whether a value is the operation's result, or computed from it by such elementwise operations alone."""
+    """Whether a value is the operation's result, or computed from it by such elementwise operations
+    alone.
+    """
     seen, pending = {id(value)}, [value]
     for current in pending:
         if _is_of(current, operation):
@@ -317,7 +397,9 @@ def _is_from(value: Value, operation: Value, spreads: Collection[str]) -> bool:
     return False
 
 
-def _compared(condition: Value, name: str, operation: Value, argument: Value, point: float) -> bool | None:
+def _compared(
+    condition: Value, name: str, operation: Value, argument: Value, point: float
+) -> bool | None:
     left, right = condition.argument(0), condition.argument(1, "other")
     if not isinstance(left, Value):
         left, right, name = right, left, _TURNED[name]
@@ -330,7 +412,9 @@ def _compared(condition: Value, name: str, operation: Value, argument: Value, po
         return None
     if isinstance(right, int | float):
         return bool(_COMPARES[name](value, right))
-    if right is not None and not isinstance(right, Value):  # an unknown threshold: taken to be above zero, but small
+    if right is not None and not isinstance(
+        right, Value
+    ):  # an unknown threshold: taken to be above zero, but small
         return {"gt": False, "ge": False, "lt": True, "le": True}.get(name) if value <= 0 else None
     return None
 
@@ -348,11 +432,15 @@ def _at(compared: Value, argument: Value, point: float) -> float | None:
 
 def _share_zeros(compared: Value, argument: Value) -> bool:
     """Whether something makes both zero where it is zero itself."""
-    return not {key(part) for part in zero_with(compared)}.isdisjoint(key(part) for part in _vanish_with(argument))
+    return not {key(part) for part in zero_with(compared)}.isdisjoint(
+        key(part) for part in _vanish_with(argument)
+    )
 
 
 def _vanish_with(argument: Value) -> Iterator[Value]:
-    """What makes `argument` zero where it is zero: below what keeps a zero, the numerator of a quotient, a factor."""
+    """What makes `argument` zero where it is zero: below what keeps a zero, the numerator of a
+    quotient, a factor.
+    """
     pending = [argument]
     for part in pending:
         *above, last = zero_with(part)
@@ -360,11 +448,15 @@ def _vanish_with(argument: Value) -> Iterator[Value]:
         name = bare(last.op)
         if name in _DIVISIONS or name in _PRODUCTS:
             factors = [last.argument(0)] if name in _DIVISIONS else last.inputs
-            pending += [each for each in factors if isinstance(each, Value) and len(pending) < _MOST]
+            pending += [
+                each for each in factors if isinstance(each, Value) and len(pending) < _MOST
+            ]
 
 
 def _unclamped(argument: Value) -> Value:
-    """What was clamped to the very interval in which the operation is defined: `x.clamp(-1, 1).acos()`."""
+    """What was clamped to the very interval in which the operation is defined:
+    `x.clamp(-1, 1).acos()`.
+    """
     found = origin(argument, selected=False)
     is_clamp = bare(found.op) in ("clamp", "clip") and found.inputs
     bounds = found.argument(1, "min"), found.argument(2, "max")

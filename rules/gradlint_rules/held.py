@@ -11,7 +11,8 @@ STAYS = "stays-put"  # `.cpu()`, `.float()`: the same tensor, but for one that w
 
 
 def overlap(one: Parameter, other: Parameter) -> bool:
-    """Whether the two are one parameter, or one of them stands for all the parameters of a module around the other.
+    """Whether the two are one parameter, or one of them stands for all the parameters of a module
+    around the other.
 
     They may be of two paths: there it is known by where it is made, and what it is called.
     """
@@ -43,7 +44,11 @@ def reached(sink: Backward) -> list[Parameter]:
 
 def distinct(values: Iterable[Value]) -> list[Parameter]:
     """The parameters that some values are, each once."""
-    return list({id(value.parameter): value.parameter for value in values if value.parameter is not None}.values())
+    return list(
+        {
+            id(value.parameter): value.parameter for value in values if value.parameter is not None
+        }.values()
+    )
 
 
 def identities(values: Iterable[Value]) -> list[Parameter]:
@@ -62,7 +67,9 @@ def share_across(some: Iterable[Parameter], others: Iterable[Parameter]) -> bool
 
 
 def _have_in_common(
-    some: Iterable[Parameter], others: Iterable[Parameter], are_one: Callable[[Parameter, Parameter], bool]
+    some: Iterable[Parameter],
+    others: Iterable[Parameter],
+    are_one: Callable[[Parameter, Parameter], bool],
 ) -> bool:
     these, known = list(some), list(others)
     if {id(one) for one in these} & {id(other) for other in known}:
@@ -71,7 +78,9 @@ def _have_in_common(
 
 
 def optimizes(optimizer: Optimizer, parameters: Iterable[Parameter], tape: Tape) -> bool:
-    """Whether an optimizer holds one of these, or is the only one there is and not known to hold others."""
+    """Whether an optimizer holds one of these, or is the only one there is and not known to hold
+    others.
+    """
     if optimizer.parameters:
         held = identities(optimizer.parameters)
         return any(meet(one, other) for one in parameters for other in held)
@@ -80,7 +89,9 @@ def optimizes(optimizer: Optimizer, parameters: Iterable[Parameter], tape: Tape)
 
 
 def is_meant_as_leaf(value: Value) -> bool:
-    """Whether it was computed from leaves that the program made itself, and from nothing else with a gradient."""
+    """Whether it was computed from leaves that the program made itself, and from nothing else with
+    a gradient.
+    """
     if value.assumed or value.kind is not Kind.OPERATION or STAYS in value.flags:
         return False
     sources = [source for source in value.inputs if source.requires_grad]
@@ -92,7 +103,11 @@ def is_meant_as_leaf(value: Value) -> bool:
 
 
 def common_place(parameters: Sequence[Value]) -> tuple[Span, tuple[Span, ...]]:
-    """Where all of them are made: the innermost call that they share, and the calls that led there."""
+    """Where all of them are made: the innermost call that they share, and the calls that led
+    there.
+    """
     ways = [(*leaf.stack, leaf.at) for leaf in parameters]
-    shared = [steps[0] for steps in zip(*ways, strict=False) if len(set(steps)) == 1] or [ways[0][0]]
+    shared = [steps[0] for steps in zip(*ways, strict=False) if len(set(steps)) == 1] or [
+        ways[0][0]
+    ]
     return shared[-1], tuple(shared[:-1])

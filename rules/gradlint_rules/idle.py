@@ -1,4 +1,6 @@
-"""Terms of a loss whose gradients no step uses: they run through a network that another optimizer trains."""
+"""Terms of a loss whose gradients no step uses: they run through a network that another optimizer
+trains.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ _CUTS = (Cut.DETACH, Cut.COPY, Cut.NON_DIFFERENTIABLE)
 
 
 def idle_terms(tape: Tape, sink: Backward, sums: Iterable[Value]) -> Iterator[tuple[Value, Value]]:
-    """Each term that teaches nothing which a step behind the sink trains, and the cut that keeps it from that.
+    """Each term that teaches nothing which a step behind the sink trains, and the cut that keeps it
+    from that.
 
-    critic(fake.detach()).mean() + (fake - real).abs().mean()  # for the generator: its critic's opinion is idle
+    critic(fake.detach()).mean() + (fake - real).abs().mean()  # for the generator: its critic's
+    opinion is idle
     """
     users = _users(tape).get(id(sink), ())
     if not users or not all(optimizer.complete for optimizer in users):
@@ -56,7 +60,9 @@ def _cuts(term: Value, sink: Backward, optimizers: Sequence[Optimizer]) -> list[
     found = []
     for value in pending:
         if is_cut(value):
-            if _is_of_round(value, sink) and any(_teaches(source, optimizers) for source in value.inputs):
+            if _is_of_round(value, sink) and any(
+                _teaches(source, optimizers) for source in value.inputs
+            ):
                 found.append(value)
             continue
         for source in value.inputs:

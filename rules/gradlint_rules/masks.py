@@ -23,7 +23,8 @@ _MOST = 16  # parts of a mask
 class Fill:
     """A choice that puts minus infinity among the logits of a softmax.
 
-    `is_added`: it stands in a summand that has no gradient, so that what comes back of a row is not masked again.
+    `is_added`: it stands in a summand that has no gradient, so that what comes back of a row is not
+    masked again.
     """
 
     choice: Value
@@ -42,7 +43,9 @@ def fills(softmax: Value) -> Iterator[Fill]:
 
 
 def fills_rows(fill: Fill) -> bool:
-    """Whether the mask is made of a side of queries and a side of keys, so that a query can be left without a key."""
+    """Whether the mask is made of a side of queries and a side of keys, so that a query can be left
+    without a key.
+    """
     mask, is_kept = filled(fill.choice)
     if mask is None:
         return False
@@ -76,9 +79,13 @@ def _shown(value: Value) -> Value:
 
 
 def _is_pair(one: Value, other: Value) -> bool:
-    """Whether two masks are of the same things, one along the rows and one along the columns; or one is of rows."""
+    """Whether two masks are of the same things, one along the rows and one along the columns; or
+    one is of rows.
+    """
     sources = _shown(one), _shown(other)
-    if one is other or any(source.number is not None for source in sources):  # all of it is the same
+    if one is other or any(
+        source.number is not None for source in sources
+    ):  # all of it is the same
         return False
     if key(sources[0]) == key(sources[1]):
         return True
@@ -97,7 +104,9 @@ def _is_of_rows(mask: Value) -> bool:
 
 
 def is_cleaned(softmax: Value, users: dict[int, list[Value]]) -> bool:
-    """Whether all that is computed from a softmax replaces what is not a number, or what a mask leaves out, first."""
+    """Whether all that is computed from a softmax replaces what is not a number, or what a mask
+    leaves out, first.
+    """
     found = users.get(id(softmax), [])
     return bool(found) and all(_cleans(user, users) for user in found)
 

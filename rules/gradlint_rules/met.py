@@ -1,4 +1,6 @@
-"""What is met on the way to a loss, each place once, with the decisions that it takes to meet it."""
+"""What is met on the way to a loss, each place once, with the decisions that it takes to meet
+it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Met:
 
     def related(self, *first: Related) -> tuple[Related, ...]:
         """Where else to look: the places given, the calls that led here, and the sink."""
-        return places(self.at, *first, *calls(self.value.stack, self.sink.stack), to_sink(self.sink))
+        return places(
+            self.at, *first, *calls(self.value.stack, self.sink.stack), to_sink(self.sink)
+        )
 
 
 def met(paths: Paths, find: Find) -> Iterator[Met]:

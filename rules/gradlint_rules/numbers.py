@@ -1,4 +1,6 @@
-"""What is known of the numbers in a tensor: where they were taken from unchanged, and when they can be zero."""
+"""What is known of the numbers in a tensor: where they were taken from unchanged, and when they can
+be zero.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,31 @@ from collections.abc import Iterator
 from gradlint.tape import DRAWN, DType, Kind, Value, ancestors
 from gradlint_rules.words import bare
 
-_SELECTS = {"getitem", "index", "index_select", "gather", "take", "take_along_dim", "masked_select", "narrow", "select"}
+_SELECTS = {
+    "getitem",
+    "index",
+    "index_select",
+    "gather",
+    "take",
+    "take_along_dim",
+    "masked_select",
+    "narrow",
+    "select",
+}
 _SELECTS |= {"diagonal"}
-_SPLITS = {"chunk", "split", "unbind", "tensor_split", "split_with_sizes", "sort", "topk", "max", "min", "amax", "amin"}
+_SPLITS = {
+    "chunk",
+    "split",
+    "unbind",
+    "tensor_split",
+    "split_with_sizes",
+    "sort",
+    "topk",
+    "max",
+    "min",
+    "amax",
+    "amin",
+}
 _SAME = {
     "view",
     "reshape",
@@ -22,7 +46,20 @@ _SAME = {
     "unsqueeze",
     "transpose",
 }
-_SAME |= {"permute", "t", "T", "mT", "swapaxes", "movedim", "contiguous", "clone", "detach", "data", "to", "float"}
+_SAME |= {
+    "permute",
+    "t",
+    "T",
+    "mT",
+    "swapaxes",
+    "movedim",
+    "contiguous",
+    "clone",
+    "detach",
+    "data",
+    "to",
+    "float",
+}
 _SAME |= {
     "double",
     "half",
@@ -38,20 +75,91 @@ _SAME |= {
     "roll",
 }
 _SAME |= {"broadcast_to", "checkpoint", "part", "Flatten", "Unflatten", "Identity"}
-_KEEPS_ZERO = {"abs", "neg", "square", "sqrt", "sum", "mean", "nanmean", "nansum", "cumsum", "any", "all", "norm"}
+_KEEPS_ZERO = {
+    "abs",
+    "neg",
+    "square",
+    "sqrt",
+    "sum",
+    "mean",
+    "nanmean",
+    "nansum",
+    "cumsum",
+    "any",
+    "all",
+    "norm",
+}
 _KEEPS_ZERO |= {"vector_norm", "count_nonzero", "bool", "relu", "ReLU", "sgn", "sign", "threshold"}
 _LOSSES_OF_SQUARES = {"mse_loss", "MSELoss"}
-_POSITIVE = {"exp", "softplus", "Softplus", "sigmoid", "Sigmoid", "softmax", "Softmax", "cosh", "erfc"}
+_POSITIVE = {
+    "exp",
+    "softplus",
+    "Softplus",
+    "sigmoid",
+    "Sigmoid",
+    "softmax",
+    "Softmax",
+    "cosh",
+    "erfc",
+}
 SOFTMAX = {"softmax", "Softmax"}
 _RELU = {"relu", "ReLU", "relu6", "ReLU6"}
 _PRODUCTS = {"matmul", "mm", "bmm", "einsum", "addmm", "baddbmm"}
-_PURE = {"add", "sub", "mul", "div", "pow", "clamp", "gt", "ge", "lt", "le", "eq", "ne", "exp", "log", "cos", "sin"}
+_PURE = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "pow",
+    "clamp",
+    "gt",
+    "ge",
+    "lt",
+    "le",
+    "eq",
+    "ne",
+    "exp",
+    "log",
+    "cos",
+    "sin",
+}
 _PURE |= {"isnan", "isfinite", "isinf", "reciprocal", "rsqrt", *_KEEPS_ZERO}
 _QUOTIENTS = {"div", "divide", "true_divide"}
-_BOUNDED_BOTH = {"sigmoid", "Sigmoid", "softmax", "Softmax", "tanh", "Tanh", "cos", "sin", "hardtanh", "Hardtanh"}
-_BOUNDED_BOTH |= {"cosine_similarity", "CosineSimilarity", "normalize", "hardsigmoid", "relu6", "ReLU6"}
+_BOUNDED_BOTH = {
+    "sigmoid",
+    "Sigmoid",
+    "softmax",
+    "Softmax",
+    "tanh",
+    "Tanh",
+    "cos",
+    "sin",
+    "hardtanh",
+    "Hardtanh",
+}
+_BOUNDED_BOTH |= {
+    "cosine_similarity",
+    "CosineSimilarity",
+    "normalize",
+    "hardsigmoid",
+    "relu6",
+    "ReLU6",
+}
 _BOUNDED = {*_BOUNDED_BOTH, "log_softmax", "LogSoftmax", "logsigmoid", "LogSigmoid"}
-_SPREADS = {"add", "sub", "mul", "div", "sum", "mean", "matmul", "mm", "bmm", "einsum", "cat", "stack"}
+_SPREADS = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "sum",
+    "mean",
+    "matmul",
+    "mm",
+    "bmm",
+    "einsum",
+    "cat",
+    "stack",
+}
 _ADDS = {"sum", "nansum", "mean", "nanmean", "cumsum", "scatter_add", "index_add"}
 _LEFT_OUT = -1e4  # the exponential of which, beside that of a usual logit, is zero in float32
 _SMALL = 1e-2  # what is added against a zero
@@ -59,7 +167,9 @@ _DEPTH = 8
 
 
 def unchanged(value: Value, *, selected: bool = True) -> Iterator[Value]:
-    """`value`, then what its numbers were taken from as they are: through views, copies, casts, selections."""
+    """`value`, then what its numbers were taken from as they are: through views, copies, casts,
+    selections.
+    """
     yield value
     while value.inputs and _shows(value, selected):
         value = value.inputs[0]
@@ -84,16 +194,22 @@ def origin(value: Value, *, selected: bool = True) -> Value:
 
 
 def key(value: Value, depth: int = 0) -> object:
-    """What identifies the numbers of `value`: the same for two computations of the same from the same."""
+    """What identifies the numbers of `value`: the same for two computations of the same from the
+    same.
+    """
     value = origin(value, selected=False)
     if depth > _DEPTH or bare(value.op) not in _PURE or not value.inputs:
         return id(value)
-    constants = tuple((name, given) for name, given in value.arguments if isinstance(given, int | float | str))
+    constants = tuple(
+        (name, given) for name, given in value.arguments if isinstance(given, int | float | str)
+    )
     return bare(value.op), tuple(key(source, depth + 1) for source in value.inputs), constants
 
 
 def zero_with(value: Value) -> Iterator[Value]:
-    """`value`, then what is zero where it is zero: below views, powers, sums, norms, products with a number."""
+    """`value`, then what is zero where it is zero: below views, powers, sums, norms, products with
+    a number.
+    """
     while True:
         value = origin(value, selected=False)
         yield value
@@ -133,10 +249,15 @@ def _is_above_zero(value: Value) -> bool:
         low = value.argument(1, "min")
         return low is not None and (not isinstance(low, int | float) or low > 0)
     if name in ("maximum", "max"):
-        return any(isinstance(given := _constant(source), int | float) and given > 0 for source in value.inputs)
+        return any(
+            isinstance(given := _constant(source), int | float) and given > 0
+            for source in value.inputs
+        )
     if name == "add":
         others = [given for _, given in value.arguments if given not in value.inputs]
-        added = any(not isinstance(other, int | float) or other > 0 for other in others) or _count_all(value.inputs)
+        added = any(
+            not isinstance(other, int | float) or other > 0 for other in others
+        ) or _count_all(value.inputs)
         return added and all(is_never_negative(source) for source in value.inputs)
     return name in _POSITIVE and not (name in SOFTMAX and leaves_out(value))
 
@@ -145,7 +266,8 @@ def _count_all(counts: tuple[Value, ...]) -> bool:
     """Whether these count a mask and the rest: `mask.sum() + (~mask).sum()`."""
     masks = [count.inputs[0] for count in counts if bare(count.op) == "sum" and count.inputs]
     return len(masks) == len(counts) == 2 and any(
-        one.inputs[:1] == (other,) and one.dtype is DType.BOOL for one, other in (masks, masks[::-1])
+        one.inputs[:1] == (other,) and one.dtype is DType.BOOL
+        for one, other in (masks, masks[::-1])
     )
 
 
@@ -163,7 +285,9 @@ def is_left_out(logit: object) -> bool:
 
 
 def passes_relu(value: Value) -> bool:
-    """Whether, where `value` is zero, a ReLU on the way back makes the gradient zero, whatever it was."""
+    """Whether, where `value` is zero, a ReLU on the way back makes the gradient zero, whatever it
+    was.
+    """
     return any(bare(source.op) in _RELU for source in zero_with(value))
 
 
@@ -175,9 +299,20 @@ def is_never_negative(value: Value, depth: int = 0) -> bool:
         low = found.argument(1, "min")
         return low is not None and (not isinstance(low, int | float) or low >= 0)
     if name in _ADDS and found.inputs and depth < _DEPTH:
-        terms = [source for source in found.inputs if len(found.inputs) == 1 or source.dtype is not DType.INTEGER]
-        return all(_adds_nothing_negative(source, depth + 1) for source in terms)  # an index is no term
-    return name in ("abs", "norm", "vector_norm") or name in _RELU or name in _POSITIVE or is_square(found)
+        terms = [
+            source
+            for source in found.inputs
+            if len(found.inputs) == 1 or source.dtype is not DType.INTEGER
+        ]
+        return all(
+            _adds_nothing_negative(source, depth + 1) for source in terms
+        )  # an index is no term
+    return (
+        name in ("abs", "norm", "vector_norm")
+        or name in _RELU
+        or name in _POSITIVE
+        or is_square(found)
+    )
 
 
 def _adds_nothing_negative(value: Value, depth: int) -> bool:
@@ -196,14 +331,23 @@ def is_square(value: Value, depth: int = 0) -> bool:
     match name:
         case "pow":
             exponent = found.argument(1, "exponent")
-            return isinstance(exponent, int | float) and exponent > 0 and exponent % 2 == 0 and _can_be_zero(first)
+            return (
+                isinstance(exponent, int | float)
+                and exponent > 0
+                and exponent % 2 == 0
+                and _can_be_zero(first)
+            )
         case "square" | "var":
             return _can_be_zero(first)
         case "einsum" | "dot" | "inner" | "vdot":
             return _is_with_itself(found) and _can_be_zero(first)
         case "diag" | "diagonal":  # of `x @ x.T`
             product = origin(first, selected=False)
-            return bool(product.inputs) and _is_with_itself(product) and _can_be_zero(product.inputs[0])
+            return (
+                bool(product.inputs)
+                and _is_with_itself(product)
+                and _can_be_zero(product.inputs[0])
+            )
         case "mul":
             if _is_with_itself(found):
                 return _can_be_zero(first)
@@ -241,7 +385,9 @@ def _can_be_zero(base: Value) -> bool:
 
 
 def is_within(value: Value, most: float) -> bool:
-    """Whether an operation with a bound on both sides, and written factors, leave no number further from zero."""
+    """Whether an operation with a bound on both sides, and written factors, leave no number further
+    from zero.
+    """
     found, factor = origin(value, selected=False), 1.0
     for _ in range(_DEPTH):
         name = bare(found.op)
@@ -257,7 +403,9 @@ def is_within(value: Value, most: float) -> bool:
 
 
 def is_bounded(value: Value, depth: int = 0) -> bool:
-    """Whether the numbers of `value` have a bound above by what computed them, as far as that is known."""
+    """Whether the numbers of `value` have a bound above by what computed them, as far as that is
+    known.
+    """
     found = origin(value, selected=False)
     name = bare(found.op)
     numbers = [given for _, given in found.arguments if isinstance(given, int | float)]
@@ -273,13 +421,19 @@ def is_bounded(value: Value, depth: int = 0) -> bool:
         return is_never_negative(found.inputs[0]) or is_bounded_below(found.inputs[0], depth + 1)
     if name in ("mul", "div") and len(found.inputs) == 1 and numbers and numbers[0] < 0:
         return is_never_negative(found.inputs[0]) or is_bounded_below(found.inputs[0], depth + 1)
-    if name == "sub" and len(found.inputs) == 2 and _is_extreme_of(found.inputs[1], found.inputs[0]):
+    if (
+        name == "sub"
+        and len(found.inputs) == 2
+        and _is_extreme_of(found.inputs[1], found.inputs[0])
+    ):
         return True
     return name in _SPREADS and all(is_bounded(source, depth + 1) for source in found.inputs)
 
 
 def is_bounded_below(value: Value, depth: int = 0) -> bool:
-    """Whether the numbers of `value` have a bound below by what computed them, as far as that is known."""
+    """Whether the numbers of `value` have a bound below by what computed them, as far as that is
+    known.
+    """
     found = origin(value, selected=False)
     name = bare(found.op)
     if name in _BOUNDED_BOTH or is_never_negative(found) or not found.requires_grad:
@@ -292,9 +446,9 @@ def is_bounded_below(value: Value, depth: int = 0) -> bool:
 
 def _is_extreme_of(value: Value, of: Value) -> bool:
     """Whether it is the largest of something: `x - x.max()`."""
-    return any(bare(each.op) in ("max", "amax", "logsumexp", "output") for each in unchanged(value)) and any(
-        source is origin(of) for source in ancestors(value)
-    )
+    return any(
+        bare(each.op) in ("max", "amax", "logsumexp", "output") for each in unchanged(value)
+    ) and any(source is origin(of) for source in ancestors(value))
 
 
 def _is_written(value: Value) -> bool:
@@ -303,7 +457,9 @@ def _is_written(value: Value) -> bool:
 
 
 def _is_kept_from_zero(value: Value) -> bool:
-    """Whether a small number is added, `(x - y + 1e-10) ** 2`, or a number is divided: it has no zero of its own."""
+    """Whether a small number is added, `(x - y + 1e-10) ** 2`, or a number is divided: it has no
+    zero of its own.
+    """
     given = [given for _, given in value.arguments if isinstance(given, int | float) and given != 0]
     if bare(value.op) in ("add", "sub"):
         return any(abs(number) <= _SMALL for number in given)
@@ -313,7 +469,9 @@ def _is_kept_from_zero(value: Value) -> bool:
 def _is_expanded_square(value: Value) -> bool:
     """`a² + b² - 2ab`: a sum in which squares and a product of matrices meet."""
     terms = list(_terms(value))
-    products = [term for term in terms if any(bare(part.op) in _PRODUCTS for part in zero_with(term))]
+    products = [
+        term for term in terms if any(bare(part.op) in _PRODUCTS for part in zero_with(term))
+    ]
     return bool(products) and any(is_square(term) for term in terms)
 
 

@@ -10,7 +10,14 @@ from gradlint_rules.order import called_name, names_of
 from gradlint_rules.uncut import values_of
 
 _EPS = "1e-12"
-_HARMLESS = {"acos": "0.0", "asin": "0.0", "atanh": "0.0", "arccos": "0.0", "arcsin": "0.0", "acosh": "2.0"}
+_HARMLESS = {
+    "acos": "0.0",
+    "asin": "0.0",
+    "atanh": "0.0",
+    "arccos": "0.0",
+    "arcsin": "0.0",
+    "acosh": "2.0",
+}
 _WITH_LOGITS = {
     "BCELoss": "BCEWithLogitsLoss", "binary_cross_entropy": "binary_cross_entropy_with_logits",
     "NLLLoss": "CrossEntropyLoss", "nll_loss": "cross_entropy",
@@ -18,12 +25,16 @@ _WITH_LOGITS = {
 
 # Losses whose mean divides by as many elements as the target has:
 _BY_ELEMENT = {f"torch.nn.functional.{name}_loss" for name in ("mse", "l1", "smooth_l1", "huber")}
-_BY_ELEMENT |= {f"torch.nn.functional.binary_cross_entropy{suffix}" for suffix in ("", "_with_logits")}
+_BY_ELEMENT |= {
+    f"torch.nn.functional.binary_cross_entropy{suffix}" for suffix in ("", "_with_logits")
+}
 
 
 def argument_of(call: ast.Call, source: FixSource) -> ast.expr:
     """The tensor that a function or method is applied to."""
-    if isinstance(call.func, ast.Attribute) and not source.called(call.func).startswith(("torch.", "math.")):
+    if isinstance(call.func, ast.Attribute) and not source.called(call.func).startswith(
+        ("torch.", "math.")
+    ):
         return call.func.value
     if not call.args:
         raise NoFixError("applied to nothing")
@@ -43,7 +54,10 @@ def harmless_elsewhere(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         argument = operation.right if isinstance(operation.op, ast.Div) else operation.left
         harmless = "1.0"
     elif isinstance(operation, ast.Call):
-        argument, harmless = argument_of(operation, source), _HARMLESS.get(called_name(operation), "1.0")
+        argument, harmless = (
+            argument_of(operation, source),
+            _HARMLESS.get(called_name(operation), "1.0"),
+        )
     else:
         raise NoFixError("no operation")
     computing = source.statement(operation)
@@ -59,7 +73,9 @@ def harmless_elsewhere(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 def _function(node: ast.AST, source: FixSource) -> ast.AST:
     """The function or lambda around a node, else the file."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    return next((outer for outer in source.around(node) if isinstance(outer, functions)), source.tree)
+    return next(
+        (outer for outer in source.around(node) if isinstance(outer, functions)), source.tree
+    )
 
 
 def _condition(choice: ast.Call, finding: Finding, source: FixSource) -> tuple[str, bool]:
@@ -108,11 +124,18 @@ def at_least_one(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     match node:
         case ast.BinOp(op=ast.Div(), right=right):
             return (source.replace(right, f"{source.operand(right)}.clamp(min=1)"),)
-        case ast.Call(func=ast.Attribute(attr="mean", value=ast.Subscript() as chosen), args=[], keywords=[]):
-            return (source.replace(node, f"{source.text(chosen)}.sum() / {_count(chosen, source)}"),)
+        case ast.Call(
+            func=ast.Attribute(attr="mean", value=ast.Subscript() as chosen), args=[], keywords=[]
+        ):
+            return (
+                source.replace(node, f"{source.text(chosen)}.sum() / {_count(chosen, source)}"),
+            )
         case ast.Call(func=loss, args=[computed, ast.Subscript() as chosen], keywords=[]):
             if source.called(loss) in _BY_ELEMENT:
-                summed = f'{source.text(loss)}({source.text(computed)}, {source.text(chosen)}, reduction="sum")'
+                summed = (
+                    f"{source.text(loss)}({source.text(computed)}, {source.text(chosen)}, "
+                    'reduction="sum")'
+                )
                 return (source.replace(node, f"{summed} / {_count(chosen, source)}"),)
     raise NoFixError("no mean over a mask")
 
@@ -133,29 +156,42 @@ def logarithm_at_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     else:
         raise NoFixError("neither softmax nor sigmoid")
     new, imports = source.reference(function)
-    if any(node is activation for node in ast.walk(log)) or isinstance(argument, ast.Name | ast.Attribute):
+    if any(node is activation for node in ast.walk(log)) or isinstance(
+        argument, ast.Name | ast.Attribute
+    ):
         inner = source.operand(argument) if sign else source.text(argument)
         return (source.replace(log, f"{new}({sign}{inner}{rest})"), *imports)
     logits = source.fresh("logits", log)
     head = source.before(source.statement(activation), f"{logits} = {source.text(argument)}")
-    return (*head, source.replace(argument, logits), source.replace(log, f"{new}({sign}{logits}{rest})"), *imports)
+    return (
+        *head,
+        source.replace(argument, logits),
+        source.replace(log, f"{new}({sign}{logits}{rest})"),
+        *imports,
+    )
 
 
 def _picked(log: ast.expr, activation: ast.Call, source: FixSource) -> ast.expr | None:
-    """What `log` is taken of where that picks numbers of an activation: `x.softmax(1)[rows, labels]`, also by name."""
+    """What `log` is taken of where that picks numbers of an activation:
+    `x.softmax(1)[rows, labels]`, also by name.
+    """
     if not isinstance(log, ast.Call) or called_name(log) != "log":
         return None
     taken = argument_of(log, source)
     found = [taken, *values_of(taken, source, log)] if isinstance(taken, ast.Name) else [taken]
     node = shown = found[-1]
-    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+    while isinstance(node, ast.Subscript) or (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ):
         if node is activation:
             return shown if shown is not activation and len(found) <= 2 else None
         node = node.value if isinstance(node, ast.Subscript) else node.func.value  # type: ignore[attr-defined]
     return None
 
 
-def _logarithm_of_picked(log: ast.expr, activation: ast.Call, shown: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+def _logarithm_of_picked(
+    log: ast.expr, activation: ast.Call, shown: ast.expr, source: FixSource
+) -> tuple[Edit, ...]:
     """The logarithm of a softmax, of which the same is picked then."""
     if "softmax" not in called_name(activation).lower():
         raise NoFixError("no softmax")
@@ -175,7 +211,9 @@ def _logarithm_of_picked(log: ast.expr, activation: ast.Call, shown: ast.expr, s
 
 
 def _sign(log: ast.expr, activation: ast.Call, source: FixSource) -> str:
-    """`-` for the logarithm of one minus an activation, "" for that of the activation; no other can be mended."""
+    """`-` for the logarithm of one minus an activation, "" for that of the activation; no other can
+    be mended.
+    """
     if not isinstance(log, ast.Call) or called_name(log) not in ("log", "log1p"):
         raise NoFixError("no natural logarithm")
     taken = argument_of(log, source)
@@ -194,7 +232,9 @@ def _sign(log: ast.expr, activation: ast.Call, source: FixSource) -> str:
 
 def _activation(log: ast.expr, finding: Finding, source: FixSource) -> ast.Call:
     """The softmax or sigmoid whose logarithm is taken, in the same expression or before."""
-    candidates: list[ast.expr] = [node for node in ast.walk(log) if isinstance(node, ast.Call) and node is not log]
+    candidates: list[ast.expr] = [
+        node for node in ast.walk(log) if isinstance(node, ast.Call) and node is not log
+    ]
     for related in finding.related:
         if "computed here" in related.message and related.at.path == finding.at.path:
             candidates.append(source.expression(related.at))
@@ -213,15 +253,27 @@ def _rest(activation: ast.Call, argument: ast.expr, source: FixSource) -> str:
 
 
 def activated_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """An activation that the loss applies itself taken away, or a loss that applies what is missing."""
+    """An activation that the loss applies itself taken away, or a loss that applies what is
+    missing.
+    """
     takes_probabilities = "takes probabilities" in finding.message
-    for at in (finding.at, *(related.at for related in finding.related if related.at.path == finding.at.path)):
+    for at in (
+        finding.at,
+        *(related.at for related in finding.related if related.at.path == finding.at.path),
+    ):
         try:
             node = source.expression(at)
         except NoFixError:
             continue
-        is_activation = isinstance(node, ast.Call) and called_name(node).lower() in ("softmax", "sigmoid")
-        if isinstance(node, ast.Call) and (layers := _layers_with(node, source)) and not takes_probabilities:
+        is_activation = isinstance(node, ast.Call) and called_name(node).lower() in (
+            "softmax",
+            "sigmoid",
+        )
+        if (
+            isinstance(node, ast.Call)
+            and (layers := _layers_with(node, source))
+            and not takes_probabilities
+        ):
             if "nll" in finding.message.lower() and isinstance(node.func, ast.Attribute):
                 return (source.replace_name(node.func, "LogSoftmax"),)
             return (source.remove_argument(layers, node),)
@@ -236,7 +288,12 @@ def _layers_with(node: ast.Call, source: FixSource) -> ast.Call | None:
     """The `nn.Sequential(…)` of which an activation is the last layer."""
     outer = next(source.around(node))
     is_layer = source.called(node.func) in ("torch.nn.Softmax", "torch.nn.Sigmoid")
-    if is_layer and isinstance(outer, ast.Call) and outer.args[-1:] == [node] and len(outer.args) > 1:
+    if (
+        is_layer
+        and isinstance(outer, ast.Call)
+        and outer.args[-1:] == [node]
+        and len(outer.args) > 1
+    ):
         return outer
     return None
 
@@ -244,7 +301,11 @@ def _layers_with(node: ast.Call, source: FixSource) -> ast.Call | None:
 def _in_logarithms(node: ast.Call, source: FixSource) -> Edit:
     """`softmax` as `log_softmax`; a layer that does no more than this as one of `LogSoftmax`."""
     layers = [node.func] if isinstance(node.func, ast.Call) else values_of(node.func, source, node)
-    if not layers and isinstance(node.func, ast.Attribute) and source.text(node.func.value) != "self":
+    if (
+        not layers
+        and isinstance(node.func, ast.Attribute)
+        and source.text(node.func.value) != "self"
+    ):
         return source.replace_name(node.func, "log_softmax")
     uses = [
         each
@@ -259,7 +320,11 @@ def _in_logarithms(node: ast.Call, source: FixSource) -> Edit:
 
 def _operand_of(node: ast.Call, source: FixSource) -> ast.expr:
     """What an activation is applied to: a module's argument, where it is a module."""
-    is_module = isinstance(node.func, ast.Attribute) and source.text(node.func.value) in ("self", "F", "nn.functional")
+    is_module = isinstance(node.func, ast.Attribute) and source.text(node.func.value) in (
+        "self",
+        "F",
+        "nn.functional",
+    )
     return node.args[0] if is_module and node.args else argument_of(node, source)
 
 
@@ -267,7 +332,10 @@ def _other_loss(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     call = source.expression(finding.at)
     if not isinstance(call, ast.Call):
         raise NoFixError("no loss is called")
-    made = [call, *(value for value in values_of(call.func, source, call) if isinstance(value, ast.Call))]
+    made = [
+        call,
+        *(value for value in values_of(call.func, source, call) if isinstance(value, ast.Call)),
+    ]
     for each in made:
         name = called_name(each)
         if name in _WITH_LOGITS and isinstance(each.func, ast.Attribute):

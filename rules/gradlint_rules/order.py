@@ -1,4 +1,6 @@
-"""What the fixes of the training step share: statements that stand together, and the calls around a finding."""
+"""What the fixes of the training step share: statements that stand together, and the calls around a
+finding.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def related_line(finding: Finding, word: str) -> int:
 
 
 def related_statement(finding: Finding, word: str, source: FixSource) -> ast.stmt:
-    """The statement at the related place whose message has this word, in the file of the finding."""
+    """The statement at the related place whose message has this word, in the file of the
+    finding.
+    """
     for related in finding.related:
         if word in related.message and related.at.path == finding.at.path:
             return source.statement(related.at)
@@ -50,8 +54,12 @@ def related_statement(finding: Finding, word: str, source: FixSource) -> ast.stm
 
 
 def calls_of(node: ast.AST, *names: str) -> Iterator[ast.Call]:
-    """The calls in `node` of methods (or functions) with these names, in the order of the source."""
-    found = [each for each in ast.walk(node) if isinstance(each, ast.Call) and called_name(each) in names]
+    """The calls in `node` of methods (or functions) with these names, in the order of the
+    source.
+    """
+    found = [
+        each for each in ast.walk(node) if isinstance(each, ast.Call) and called_name(each) in names
+    ]
     yield from sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
 
@@ -86,11 +94,21 @@ def loop_around(statement: ast.AST, source: FixSource) -> ast.For | ast.While:
 
 def names_of(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
     """The names that `node` loads or stores."""
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, context)}
+    return {
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, context)
+    }
 
 
 def unused(wish: str, node: ast.AST) -> str:
-    """A name like `wish` that nothing in `node` has: for a parameter, or the loop of a comprehension."""
-    taken = {name for each in ast.walk(node) for name in (getattr(each, "id", ""), getattr(each, "arg", ""))}
+    """A name like `wish` that nothing in `node` has: for a parameter, or the loop of a
+    comprehension.
+    """
+    taken = {
+        name
+        for each in ast.walk(node)
+        for name in (getattr(each, "id", ""), getattr(each, "arg", ""))
+    }
     candidates = itertools.chain([wish], (f"{wish}_{number}" for number in itertools.count(1)))
     return next(name for name in candidates if name not in taken)

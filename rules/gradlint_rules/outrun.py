@@ -1,4 +1,5 @@
-"""Steps that outrun a backward through models out of view: of a graph that has run through them before the step.
+"""Steps that outrun a backward through models out of view: of a graph that has run through them
+before the step.
 
 actor_loss = -critic(states, actor(states)).mean()
 critic_loss.backward(retain_graph=True)
@@ -11,7 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from gradlint.dataclass import dataclass
-from gradlint.tape import GIVEN_NOTHING, OF_A_FUNCTION, Backward, Kind, ModuleCall, OptimizerStep, Tape, Value
+from gradlint.tape import (
+    GIVEN_NOTHING,
+    OF_A_FUNCTION,
+    Backward,
+    Kind,
+    ModuleCall,
+    OptimizerStep,
+    Tape,
+    Value,
+)
 
 _NO_MODULE = frozenset([OF_A_FUNCTION, GIVEN_NOTHING])
 
@@ -26,12 +36,16 @@ class Outrun:
 
 
 def outrun(tape: Tape) -> Iterator[Outrun]:
-    """The steps that change what a later backward runs through, whatever the optimizer holds of what was taught.
+    """The steps that change what a later backward runs through, whatever the optimizer holds of
+    what was taught.
 
-    Which parameters that are is not known: all models that the backward before the step has reached are in the way.
+    Which parameters that are is not known: all models that the backward before the step has reached
+    are in the way.
     """
     sinks = [sink for sink in tape.backwards() if not sink.assumed and not sink.caught]
-    called = {id(call.result): call.order for call in tape.of(ModuleCall) if call.result is not None}
+    called = {
+        id(call.result): call.order for call in tape.of(ModuleCall) if call.result is not None
+    }
     for step in tape.of(OptimizerStep):
         before = [sink for sink in sinks if sink.order < step.order]
         after = [sink for sink in sinks if sink.order > step.order]
@@ -39,9 +53,17 @@ def outrun(tape: Tape) -> Iterator[Outrun]:
             continue
         taught = _models(before[-1])
         for sink in after:
-            made = {id(leaf): value for value, leaf in _calls(sink) if called.get(id(value), step.order) < step.order}
+            made = {
+                id(leaf): value
+                for value, leaf in _calls(sink)
+                if called.get(id(value), step.order) < step.order
+            }
             is_met = bool(taught) and taught <= made.keys() and _retains(before[-1], sink)
-            shared = {id(value) for value in before[-1].graph} if before[-1].retain_graph else frozenset[int]()
+            shared = (
+                {id(value) for value in before[-1].graph}
+                if before[-1].retain_graph
+                else frozenset[int]()
+            )
             kept = (value for leaf, value in made.items() if leaf in taught)
             first = next((value for value in kept if _is_fed(value) or id(value) in shared), None)
             if is_met and first is not None:
@@ -54,16 +76,22 @@ def _models(sink: Backward) -> Set[int]:
 
 
 def _calls(sink: Backward) -> Iterator[tuple[Value, Value]]:
-    """What calls of models out of view have made of a graph, each with the parameters of the model."""
+    """What calls of models out of view have made of a graph, each with the parameters of the
+    model.
+    """
     for value in sink.graph:
         for leaf in value.inputs:
-            is_model = leaf.kind is Kind.PARAMETER and leaf.assumed and leaf.flags.isdisjoint(_NO_MODULE)
+            is_model = (
+                leaf.kind is Kind.PARAMETER and leaf.assumed and leaf.flags.isdisjoint(_NO_MODULE)
+            )
             if value.op == "call" and is_model:
                 yield value, leaf
 
 
 def _is_fed(made: Value) -> bool:
-    """Whether the model had to keep its weights: a gradient goes on through it to what it was given."""
+    """Whether the model had to keep its weights: a gradient goes on through it to what it was
+    given.
+    """
     return any(source.requires_grad and source.kind is Kind.OPERATION for source in made.inputs)
 
 

@@ -28,17 +28,35 @@ from gradlint_rules.asked import of_tape
 from gradlint_rules.visited import backwards
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink, when
 
-_ROLES = {"input": "its input", "self": "its input", "other": "its other input", "result": "its result"}
+_ROLES = {
+    "input": "its input",
+    "self": "its input",
+    "other": "its other input",
+    "result": "its result",
+}
 
 _ZEROS_AND_ONES = {"ones", "zeros", "ones_like", "zeros_like", "new_ones", "new_zeros", "eye"}
-_COPIES = {"clone", "float", "to", "type_as", "cuda", "tril", "triu", "getitem", "contiguous", "repeat"}
+_COPIES = {
+    "clone",
+    "float",
+    "to",
+    "type_as",
+    "cuda",
+    "tril",
+    "triu",
+    "getitem",
+    "contiguous",
+    "repeat",
+}
 
 _Stale = tuple[Value, Saved, Write]
 
 
 @dataclass(frozen=True, slots=True)
 class Overwritten:
-    """A tensor that `user` saved, that `write` changed, and that the backward of `arrival` needs as it was."""
+    """A tensor that `user` saved, that `write` changed, and that the backward of `arrival` needs as
+    it was.
+    """
 
     arrival: Arrival
     user: Value
@@ -57,7 +75,8 @@ class Overwritten:
 
     @property
     def is_switched_on(self) -> bool:
-        """Whether it happens where an argument of a part has another value than its default: `inplace=True`.
+        """Whether it happens where an argument of a part has another value than its default:
+        `inplace=True`.
 
         Such a switch can be there for inference alone.
         """
@@ -84,8 +103,14 @@ def is_step(op: str) -> bool:
 
 
 def set_after(order: int, tape: Tape) -> set[int]:
-    """The ids of the parameters that get other values by way of `.data`: `p.data = new`, `p.data -= rate * p.grad`."""
-    owners = [fact.value for fact in tape.facts("data-set") if fact.order >= order and fact.value is not None]
+    """The ids of the parameters that get other values by way of `.data`: `p.data = new`,
+    `p.data -= rate * p.grad`.
+    """
+    owners = [
+        fact.value
+        for fact in tape.facts("data-set")
+        if fact.order >= order and fact.value is not None
+    ]
     for event in tape.of(InPlace):
         if event.order >= order and event.before.op == "torch.Tensor.data":
             owners += event.before.inputs[:1]
@@ -93,23 +118,35 @@ def set_after(order: int, tape: Tape) -> set[int]:
 
 
 def is_projection(write: Write, own: Parameter) -> bool:
-    """Whether a write gives a parameter what comes of its own numbers: unit length, a place in a box."""
+    """Whether a write gives a parameter what comes of its own numbers: unit length, a place in a
+    box.
+    """
     return (write.maps or bool(write.by)) and not _brings(write.by, own)
 
 
 def taught_after(order: int, tape: Tape) -> set[int]:
-    """The ids of the parameters that get by way of `.data` what comes from elsewhere: another network, a batch."""
+    """The ids of the parameters that get by way of `.data` what comes from elsewhere: another
+    network, a batch.
+    """
     found: set[int] = set()
     for event in tape.among(InPlace, "data-set"):
         if event.order < order:
             continue
         if isinstance(event, InPlace):
             owners = event.before.inputs[:1] if event.before.op == "torch.Tensor.data" else ()
-            taught = [one for one in map(_parameter, owners) if one and not is_projection(event.write, one)]
+            taught = [
+                one
+                for one in map(_parameter, owners)
+                if one and not is_projection(event.write, one)
+            ]
         else:
             assert isinstance(event, Fact)
             own = _parameter(event.value)
-            taught = [own] if own is not None and (event.source is None or _brings([event.source], own)) else []
+            taught = (
+                [own]
+                if own is not None and (event.source is None or _brings([event.source], own))
+                else []
+            )
         found |= set(map(id, taught))
     return found
 
@@ -119,13 +156,19 @@ def _parameter(value: Value | None) -> Parameter | None:
 
 
 def _brings(sources: Sequence[Value], own: Parameter) -> bool:
-    """Whether something other than a parameter's own numbers and constants is among what values come from."""
-    ends = (value for value in ancestors(*sources) if not value.inputs and value.parameter is not own)
+    """Whether something other than a parameter's own numbers and constants is among what values
+    come from.
+    """
+    ends = (
+        value for value in ancestors(*sources) if not value.inputs and value.parameter is not own
+    )
     return any(value.kind is not Kind.CONSTANT for value in ends)
 
 
 def overwritten(paths: Paths, *, counted: bool) -> Iterator[Overwritten]:
-    """What was saved and then written, each write once: by writes that autograd sees, or by those that it does not."""
+    """What was saved and then written, each write once: by writes that autograd sees, or by those
+    that it does not.
+    """
     told: set[Span] = set()
     stale = {id(sink): found[counted] for sink, found in paths.some(_stale)}
     for sink in arrivals(paths):
@@ -137,14 +180,20 @@ def overwritten(paths: Paths, *, counted: bool) -> Iterator[Overwritten]:
             guilty = {id(other.sink) for other, _, _, again in found if again.at == write.at}
             rivals = [rival for rival in sink if id(rival.sink) not in guilty]
             condition = when(conditions(arrival, rivals, write.at))
-            yield Overwritten(arrival, user, saved, write, _is_parameter(saved.storage, arrival.loss), condition)
+            yield Overwritten(
+                arrival, user, saved, write, _is_parameter(saved.storage, arrival.loss), condition
+            )
 
 
 def spoilt(tape: Tape) -> Iterator[Write]:
-    """Every write after a saving and before the backward that needs what was saved: not only the first of them."""
+    """Every write after a saving and before the backward that needs what was saved: not only the
+    first of them.
+    """
     for sink, values, freed_by in backwards(tape):
         for saved in (saved for user in values if id(user) not in freed_by for saved in user.saves):
-            yield from (write for write in saved.storage.writes[saved.order :] if write.order <= sink.order)
+            yield from (
+                write for write in saved.storage.writes[saved.order :] if write.order <= sink.order
+            )
 
 
 @of_tape
@@ -158,7 +207,9 @@ def _stale(tape: Tape) -> list[tuple[Backward, dict[bool, list[_Stale]]]]:
         stale: dict[bool, list[_Stale]] = {True: [], False: []}
         for user in values:
             for saved in user.saves if id(user) not in freed_by else ():
-                for counted, told in stale.items() if len(saved.storage.writes) > saved.order else ():
+                for counted, told in (
+                    stale.items() if len(saved.storage.writes) > saved.order else ()
+                ):
                     write = _first_write(saved, sink, counted)
                     if write is not None:
                         told.append((user, saved, write))
@@ -167,12 +218,15 @@ def _stale(tape: Tape) -> list[tuple[Backward, dict[bool, list[_Stale]]]]:
 
 
 def _first_write(saved: Saved, sink: Backward, counted: bool) -> Write | None:
-    """The first write after the saving and before the backward; none of the unseen where a seen one makes it raise."""
+    """The first write after the saving and before the backward; none of the unseen where a seen one
+    makes it raise.
+    """
     writes = saved.storage.writes
     since = [
         write
         for position, write in enumerate(writes[saved.order :], saved.order)
-        if write.order <= sink.order and (counted or not (position and _is_the_same(write, writes[position - 1])))
+        if write.order <= sink.order
+        and (counted or not (position and _is_the_same(write, writes[position - 1])))
     ]
     if not since:
         return None
@@ -185,24 +239,41 @@ def _first_write(saved: Saved, sink: Backward, counted: bool) -> Write | None:
 
 def _is_the_same(write: Write, before: Write) -> bool:
     """Whether it masks what was masked in the same way: `weight.data *= mask`, in every forward."""
-    if bare(write.op) != "mul" or write.at != before.at or len(write.by) != 1 or len(before.by) != 1:
+    if (
+        bare(write.op) != "mul"
+        or write.at != before.at
+        or len(write.by) != 1
+        or len(before.by) != 1
+    ):
         return False
     return write.by[0].storage is before.by[0].storage and _is_of_zeros_and_ones(write.by[0])
 
 
 def _is_of_zeros_and_ones(value: Value) -> bool:
-    """Whether a tensor has no other numbers: a comparison, or ones into which zeros were written."""
-    if value.dtype is DType.BOOL or (value.kind is Kind.CONSTANT and bare(value.op) in _ZEROS_AND_ONES):
+    """Whether a tensor has no other numbers: a comparison, or ones into which zeros were
+    written.
+    """
+    if value.dtype is DType.BOOL or (
+        value.kind is Kind.CONSTANT and bare(value.op) in _ZEROS_AND_ONES
+    ):
         return True
     if bare(value.op) == "setitem":
         put_in = value.argument(2)
-        return isinstance(put_in, int | float) and put_in in (0, 1) and _is_of_zeros_and_ones(value.inputs[0])
-    is_copy = bare(value.op) in _COPIES or (value.inputs and value.inputs[0].storage is value.storage)
+        return (
+            isinstance(put_in, int | float)
+            and put_in in (0, 1)
+            and _is_of_zeros_and_ones(value.inputs[0])
+        )
+    is_copy = bare(value.op) in _COPIES or (
+        value.inputs and value.inputs[0].storage is value.storage
+    )
     return bool(is_copy and value.inputs) and _is_of_zeros_and_ones(value.inputs[0])
 
 
 def _counts_alone(value: Value) -> bool:
-    """Whether a tensor came out of `.data`: it counts its own writes, and sees none of those through the other."""
+    """Whether a tensor came out of `.data`: it counts its own writes, and sees none of those
+    through the other.
+    """
     while bare(value.op) != "data":
         if not value.inputs or value.inputs[0].storage is not value.storage:
             return False

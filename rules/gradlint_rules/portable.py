@@ -1,4 +1,6 @@
-"""Fixes that put the device in the place of `"cuda"`: which name has it here, and how autocast and scalers are told."""
+"""Fixes that put the device in the place of `"cuda"`: which name has it here, and how autocast and
+scalers are told.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _OLD_ARGUMENTS = {
     "GradScaler": ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled"),
 }
 _NEW = {"autocast": "torch.autocast", "GradScaler": "torch.amp.GradScaler"}
-# Since when torch has what in `torch.amp`; `torch.autocast` is older than `torch.amp.autocast`, which is the same.
+# Since when torch has what in `torch.amp`; `torch.autocast` is older than `torch.amp.autocast`,
+# which is the same.
 _SINCE = {"autocast": (1, 12), "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)}
 _AUTOCAST_SINCE = (1, 10)
 
@@ -38,12 +41,17 @@ def device_for(finding: Finding, node: ast.AST, source: FixSource) -> Device:
     arguments = [] if isinstance(scope, ast.Module) else [*scope.args.args, *scope.args.kwonlyargs]
     for argument in arguments:
         if argument.arg == "device":
-            is_device = argument.annotation is not None and source.called(argument.annotation) == "torch.device"
+            is_device = (
+                argument.annotation is not None
+                and source.called(argument.annotation) == "torch.device"
+            )
             return Device("device", "device.type" if is_device else _type_of("device", source))
     if arguments and arguments[0].arg == "self" and _assigns("self.device", node, source):
         given = values_bound_to("self.device", source, node)
         is_device = bool(given) and all(_is_device(value, source) for value in given)
-        return Device("self.device", "self.device.type" if is_device else _type_of("self.device", source))
+        return Device(
+            "self.device", "self.device.type" if is_device else _type_of("self.device", source)
+        )
     raise NoFixError("the device has no name here")
 
 
@@ -66,15 +74,21 @@ def _is_type(value: ast.expr, source: FixSource) -> bool:
 
 
 def _is_device(value: ast.expr, source: FixSource) -> bool:
-    """Whether a value is a device, and not its name: made so, that of a tensor, or an argument annotated as one."""
+    """Whether a value is a device, and not its name: made so, that of a tensor, or an argument
+    annotated as one.
+    """
     match value:
         case ast.Call(func=func):
             return source.called(func) == "torch.device"
-        case ast.Attribute(attr="device", value=ast.Call(func=ast.Name(id="next"))):  # of the first parameter
+        case ast.Attribute(
+            attr="device", value=ast.Call(func=ast.Name(id="next"))
+        ):  # of the first parameter
             return True
         case ast.Name(id=name):
             scope = source.scope(value)
-            given = [] if isinstance(scope, ast.Module) else [*scope.args.args, *scope.args.kwonlyargs]
+            given = (
+                [] if isinstance(scope, ast.Module) else [*scope.args.args, *scope.args.kwonlyargs]
+            )
             said = [each.annotation for each in given if each.arg == name]
             if said:
                 return said[0] is not None and source.called(said[0]) == "torch.device"
@@ -87,7 +101,9 @@ def _is_device(value: ast.expr, source: FixSource) -> bool:
 
 
 def _chosen(finding: Finding, source: FixSource) -> Iterator[tuple[str, ast.expr]]:
-    """The names that the device is given where it is chosen, and in the statements that pass it on."""
+    """The names that the device is given where it is chosen, and in the statements that pass it
+    on.
+    """
     try:
         chosen = related_statement(finding, "the device can be", source)
     except NoFixError:
@@ -95,40 +111,67 @@ def _chosen(finding: Finding, source: FixSource) -> Iterator[tuple[str, ast.expr
     for call in calls_of(chosen, "to"):
         if call.args and isinstance(call.args[0], ast.Name | ast.Attribute):
             yield source.text(call.args[0]), call.args[0]
-    if isinstance(chosen, ast.Assign) and len(chosen.targets) == 1 and not any(True for _ in calls_of(chosen, "to")):
+    if (
+        isinstance(chosen, ast.Assign)
+        and len(chosen.targets) == 1
+        and not any(True for _ in calls_of(chosen, "to"))
+    ):
         text = source.text(chosen.targets[0])
         yield text, chosen.value
         for other in ast.walk(source.tree):
             match other:
-                case ast.Assign(targets=[ast.Attribute() as target], value=ast.Name(id=name)) if name == text:
+                case ast.Assign(targets=[ast.Attribute() as target], value=ast.Name(id=name)) if (
+                    name == text
+                ):
                     yield source.text(target), chosen.value
 
 
 def _is_bound(text: str, node: ast.AST, source: FixSource) -> bool:
-    """Whether a name has its value where `node` stands: its own function's, an argument, the module's, or of `self`."""
+    """Whether a name has its value where `node` stands: its own function's, an argument, the
+    module's, or of `self`.
+    """
     scope = source.scope(node)
     if text.startswith("self."):
-        return not isinstance(scope, ast.Module) and bool(scope.args.args) and scope.args.args[0].arg == "self"
+        return (
+            not isinstance(scope, ast.Module)
+            and bool(scope.args.args)
+            and scope.args.args[0].arg == "self"
+        )
     text = text.partition(".")[0]  # the `args` of `args.device`
     if not text.isidentifier():
         return False
-    if not isinstance(scope, ast.Module) and text in {arg.arg for arg in (*scope.args.args, *scope.args.kwonlyargs)}:
+    if not isinstance(scope, ast.Module) and text in {
+        arg.arg for arg in (*scope.args.args, *scope.args.kwonlyargs)
+    }:
         return True
     line = getattr(node, "lineno", 0)
     here = _stores(text, source, scope)
-    top = [each for each in _stores(text, source, source.tree) if isinstance(source.scope(each), ast.Module)]
+    top = [
+        each
+        for each in _stores(text, source, source.tree)
+        if isinstance(source.scope(each), ast.Module)
+    ]
     return any(each.lineno < line for each in here) if here else bool(top)
 
 
 def _stores(text: str, source: FixSource, scope: ast.AST) -> list[ast.Name]:
-    stores = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    stores = [
+        node
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
     return [node for node in stores if node.id == text and source.scope(node) is scope]
 
 
 def _assigns(text: str, node: ast.AST, source: FixSource) -> bool:
     """Whether the class around `node` assigns this attribute."""
     whole = next((outer for outer in source.around(node) if isinstance(outer, ast.ClassDef)), None)
-    targets = (t for each in ast.walk(whole or source.tree) if isinstance(each, ast.Assign) for t in each.targets)
+    targets = (
+        t
+        for each in ast.walk(whole or source.tree)
+        if isinstance(each, ast.Assign)
+        for t in each.targets
+    )
     return any(source.text(target) == text for target in targets)
 
 
@@ -162,23 +205,33 @@ def _held(partial: ast.Call, type_: str, source: FixSource) -> tuple[Edit, ...]:
 
 
 def switched_off_there(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`autocast("cuda", enabled=False)` as that of the region around it, or of a tensor that is cast in it."""
+    """`autocast("cuda", enabled=False)` as that of the region around it, or of a tensor that is
+    cast in it.
+    """
     call = source.expression(finding.at)
     scope = source.scope(call)
     regions = [outer for outer in source.around(call) if isinstance(outer, ast.With)]
     if not isinstance(call, ast.Call) or not regions:
         raise NoFixError("no region of its own")
     region, *outer = regions
-    devices = [keyword.value for keyword in call.keywords if keyword.arg == "device_type"] or call.args[:1]
-    around = [item.context_expr for each in outer if source.scope(each) is scope for item in each.items]
+    devices = [
+        keyword.value for keyword in call.keywords if keyword.arg == "device_type"
+    ] or call.args[:1]
+    around = [
+        item.context_expr for each in outer if source.scope(each) is scope for item in each.items
+    ]
     told = [
-        each.args[0] for each in around if isinstance(each, ast.Call) and called_name(each) == "autocast" and each.args
+        each.args[0]
+        for each in around
+        if isinstance(each, ast.Call) and called_name(each) == "autocast" and each.args
     ]
     if told and devices:
         return (source.replace(devices[0], source.text(told[0])),)
     given = _bound_before(region, source)
     methods = [node.func for node in ast.walk(region) if isinstance(node, ast.Call)]
-    cast = [each.value for each in methods if isinstance(each, ast.Attribute) and each.attr == "float"]
+    cast = [
+        each.value for each in methods if isinstance(each, ast.Attribute) and each.attr == "float"
+    ]
     names = [each.id for each in cast if isinstance(each, ast.Name) and each.id in given]
     if not names or not devices:
         raise NoFixError("no tensor is cast there")
@@ -202,7 +255,9 @@ def _told(call: ast.Call, type_: str, source: FixSource) -> tuple[Edit, ...]:
 
 def _within(call: ast.Call, function: ast.FunctionDef, source: FixSource) -> tuple[Edit, ...]:
     """A decorator as a `with` around the body, where the first argument says which device it is."""
-    arguments = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
+    arguments = [
+        argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")
+    ]
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     if not arguments or not body:
         raise NoFixError("no argument has a device")
@@ -219,7 +274,9 @@ def _new(kind: str, source: FixSource) -> str:
 
 
 def _home(names: Iterable[str], source: FixSource) -> str:
-    """The module from which all these names can be taken in every torch that the project supports."""
+    """The module from which all these names can be taken in every torch that the project
+    supports.
+    """
     meant = set(names)
     if all(source.allows_torch(*_SINCE[name]) for name in meant):
         return "torch.amp"
@@ -236,9 +293,16 @@ def _kind(call: ast.Call, source: FixSource) -> str:
 
 
 def _arguments(call: ast.Call, type_: str, source: FixSource) -> str:
-    """The arguments for another device: the type first, then what there was, enabled on CUDA alone."""
+    """The arguments for another device: the type first, then what there was, enabled on CUDA
+    alone.
+    """
     keywords = {keyword.arg or "**": source.text(keyword.value) for keyword in call.keywords}
-    is_told = call.args or "device_type" in keywords or "device" in keywords or "cuda.amp" in source.called(call.func)
+    is_told = (
+        call.args
+        or "device_type" in keywords
+        or "device" in keywords
+        or "cuda.amp" in source.called(call.func)
+    )
     if "**" in keywords and not ("enabled" in keywords and is_told):
         raise NoFixError("what is unpacked here can say the device, or whether it is enabled")
     keywords.pop("device_type", None)
@@ -253,7 +317,9 @@ def _arguments(call: ast.Call, type_: str, source: FixSource) -> str:
     enabled = keywords.pop("enabled", "True")
     both = f"({enabled}) and {is_cuda}" if " " in enabled else f"{enabled} and {is_cuda}"
     keywords["enabled"] = is_cuda if enabled == "True" else both
-    given = [f"**{value}" if name == "**" else f"{name}={value}" for name, value in keywords.items()]
+    given = [
+        f"**{value}" if name == "**" else f"{name}={value}" for name, value in keywords.items()
+    ]
     return ", ".join([type_, *rest, *given])
 
 
@@ -263,10 +329,14 @@ def put_on_device(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     device = device_for(finding, node, source).text
     for each in ast.walk(node):
         match each:
-            case ast.Call(func=ast.Attribute(attr="cuda", value=value) as func) if source.called(func) != "torch.cuda":
+            case ast.Call(func=ast.Attribute(attr="cuda", value=value) as func) if (
+                source.called(func) != "torch.cuda"
+            ):
                 rest = "".join(f", {source.text(keyword)}" for keyword in each.keywords)
                 return (source.replace(each, f"{source.operand(value)}.to({device}{rest})"),)
-            case ast.Call(func=func, args=[ast.Constant(value=str()), *_]) if source.called(func) == "torch.device":
+            case ast.Call(func=func, args=[ast.Constant(value=str()), *_]) if (
+                source.called(func) == "torch.device"
+            ):
                 return (source.replace(each, device),)
     for each in ast.walk(node):
         match each:
@@ -276,7 +346,9 @@ def put_on_device(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 
 def up_to_date(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`torch.cuda.amp.autocast()` as `torch.amp.autocast("cuda")`, and so for all that an import brings in."""
+    """`torch.cuda.amp.autocast()` as `torch.amp.autocast("cuda")`, and so for all that an import
+    brings in.
+    """
     node = source.expression(finding.at)
     func = node.func if isinstance(node, ast.Call) else node
     if isinstance(node, ast.Call) and node.args and source.called(func) == "functools.partial":
@@ -298,7 +370,9 @@ def _held_by(partial: ast.Call) -> ast.Call:
     return ast.copy_location(held, partial)
 
 
-def _renewed(node: ast.expr, new: str, device: str, name: str, source: FixSource) -> tuple[Edit, ...]:
+def _renewed(
+    node: ast.expr, new: str, device: str, name: str, source: FixSource
+) -> tuple[Edit, ...]:
     key = "device_type=" if name.startswith("custom_") else ""
     if not isinstance(node, ast.Call):
         if node not in getattr(next(source.around(node)), "decorator_list", ()):
@@ -310,7 +384,9 @@ def _renewed(node: ast.expr, new: str, device: str, name: str, source: FixSource
     first: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
     if not first:
         return (*edits, source.add_argument(node, f'{key}"{device}"'))
-    told: list[tuple[ast.expr | ast.keyword, str]] = list(zip(node.args, heads, strict=True)) or [(first[0], "")]
+    told: list[tuple[ast.expr | ast.keyword, str]] = list(zip(node.args, heads, strict=True)) or [
+        (first[0], "")
+    ]
     edits += [
         source.before_text(argument, (f'{key}"{device}", ' if argument is first[0] else "") + head)
         for argument, head in told
@@ -323,13 +399,19 @@ def _imported_anew(name: str, source: FixSource) -> tuple[Edit, ...]:
     """The import from the old place made one from the new, with all uses of what it brings in."""
     for statement in ast.walk(source.tree):
         match statement:
-            case ast.ImportFrom(module="torch.cuda.amp" | "torch.cpu.amp" as module, names=names, level=0):
+            case ast.ImportFrom(
+                module="torch.cuda.amp" | "torch.cpu.amp" as module, names=names, level=0
+            ):
                 bound = {alias.asname or alias.name: alias.name for alias in names}
                 if name in bound and _is_bound_twice(bound, statement, source):
                     raise NoFixError("the name stands for a fallback, too")
-                if name in bound and all(each in (*_NEW, "custom_fwd", "custom_bwd") for each in bound.values()):
+                if name in bound and all(
+                    each in (*_NEW, "custom_fwd", "custom_bwd") for each in bound.values()
+                ):
                     device, home = module.split(".")[1], _home(bound.values(), source)
-                    edits = [source.rewrite(statement, source.text(statement).replace(module, home, 1))]
+                    edits = [
+                        source.rewrite(statement, source.text(statement).replace(module, home, 1))
+                    ]
                     return (*edits, *_uses(bound, device, source))
     raise NoFixError("no import of it alone")
 
@@ -338,7 +420,11 @@ def _is_bound_twice(bound: dict[str, str], statement: ast.stmt, source: FixSourc
     """Whether one of these names is bound by something else than this import, too."""
     for node in ast.walk(source.tree):
         match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+            case (
+                ast.FunctionDef(name=name)
+                | ast.ClassDef(name=name)
+                | ast.Name(id=name, ctx=ast.Store())
+            ):
                 if name in bound:
                     return True
             case ast.ImportFrom(names=names) if node is not statement:
@@ -352,4 +438,6 @@ def _uses(bound: dict[str, str], device: str, source: FixSource) -> Iterator[Edi
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Name) and node.id in bound and isinstance(node.ctx, ast.Load):
             call = called.get(id(node))
-            yield from _renewed(call or node, "" if call else node.id, device, bound[node.id], source)
+            yield from _renewed(
+                call or node, "" if call else node.id, device, bound[node.id], source
+            )

@@ -1,4 +1,6 @@
-"""Whether a cut in a module that no trainer in view runs can be meant: then the module says nothing of its training."""
+"""Whether a cut in a module that no trainer in view runs can be meant: then the module says nothing
+of its training.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,17 @@ _OF_A_LAYER = 2  # the layer, and the module whose attribute it is
 def is_of_the_part(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
     """Whether a parameter is the module's own and nobody can mean to cut it off.
 
-    A frozen encoder is made elsewhere, or is a module of several layers that is cut off as a whole: not between two
-    blocks of a row, nor by the very function that calls its layers one by one. A module that the part itself puts
-    into evaluation mode is there to be used.
+    A frozen encoder is made elsewhere, or is a module of several layers that is cut off as a whole:
+    not between two blocks of a row, nor by the very function that calls its layers one by one. A
+    module that the part itself puts into evaluation mode is there to be used.
     """
     owners = _owners(parameter)
-    if not owners or any(owner.unseen for owner in owners) or is_meant(cut) or are_meant(cut.inputs):
+    if (
+        not owners
+        or any(owner.unseen for owner in owners)
+        or is_meant(cut)
+        or are_meant(cut.inputs)
+    ):
         return False
     if any(event.training is False and event.module in owners for event in tape.of(TrainMode)):
         return False
@@ -41,10 +48,16 @@ def is_deliberate(cut: Value, sink: Backward, tape: Tape) -> bool:
 
 
 def _comes_straight_back(cut: Value, users: dict[int, list[Value]]) -> bool:
-    """Whether all that is done with a value on the way to a sink is to copy it out of torch and in again."""
+    """Whether all that is done with a value on the way to a sink is to copy it out of torch and in
+    again.
+    """
     outside = users.get(id(cut), [])
     inside = [user for value in outside for user in users.get(id(value), ())]
-    return bool(inside) and not any(user.in_torch for user in outside) and all(user.in_torch for user in inside)
+    return (
+        bool(inside)
+        and not any(user.in_torch for user in outside)
+        and all(user.in_torch for user in inside)
+    )
 
 
 @of_tape
@@ -64,7 +77,9 @@ def _owners(parameter: Parameter) -> list[Module]:
     return found
 
 
-def _is_called_where_it_is_cut(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
+def _is_called_where_it_is_cut(
+    cut: Value, parameter: Parameter, sink: Backward, tape: Tape
+) -> bool:
     """Whether the call of a function that cuts computes with the parameter itself."""
     where = cut.cut_stack or cut.stack
     users = _users(tape)[id(sink)].get(id(parameter), ())
@@ -77,7 +92,9 @@ def _is_of_a_row(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -
     peers = (user for users_ in users.values() for user in users_ if user.requires_grad)
     behind = _behind(cut, _users_before(tape)[id(sink)])
     return any(
-        source.parameter is not None and source.parameter is not parameter and source.parameter.at == parameter.at
+        source.parameter is not None
+        and source.parameter is not parameter
+        and source.parameter.at == parameter.at
         for user in peers
         if id(user) in behind
         for source in user.inputs

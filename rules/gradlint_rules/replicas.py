@@ -1,4 +1,6 @@
-"""Modules that DistributedDataParallel (or its like) wraps, and what became of their gradients between the ranks."""
+"""Modules that DistributedDataParallel (or its like) wraps, and what became of their gradients
+between the ranks.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _REDUCED = ("gradients-reduced", "replica-handed")
 
 @dataclass(eq=False, slots=True)
 class Pass:
-    """One backward that reaches the parameters of a replica, and what happened since the one before it."""
+    """One backward that reaches the parameters of a replica, and what happened since the one before
+    it.
+    """
 
     sink: Backward
     since: list[Event]  # events since the last backward that reached the replica
@@ -23,11 +27,15 @@ class Pass:
 
 @dataclass(eq=False, slots=True)
 class Update:
-    """An optimizer step on the parameters of a replica, and the backwards whose gradients it uses."""
+    """An optimizer step on the parameters of a replica, and the backwards whose gradients it
+    uses.
+    """
 
     step: OptimizerStep
     passes: list[Pass] = field(default_factory=list)
-    is_reduced: bool = False  # by hand: gradients went through a collective, or code out of view may see to it
+    is_reduced: bool = (
+        False  # by hand: gradients went through a collective, or code out of view may see to it
+    )
 
 
 def replicas(tape: Tape, *also: str) -> list[Module]:
@@ -83,11 +91,17 @@ def updates(tape: Tape, replica: Module) -> Iterator[Update]:
 
 
 def _holds(step: OptimizerStep, replica: Module) -> bool:
-    owners = [value.parameter.module for value in step.optimizer.parameters if value.parameter is not None]
-    return not step.optimizer.complete or any(owner is not None and owner.is_within(replica) for owner in owners)
+    owners = [
+        value.parameter.module for value in step.optimizer.parameters if value.parameter is not None
+    ]
+    return not step.optimizer.complete or any(
+        owner is not None and owner.is_within(replica) for owner in owners
+    )
 
 
 def _clears(event: ZeroGrad, replica: Module) -> bool:
     values = event.optimizer.parameters if event.optimizer is not None else event.parameters
     owners = [value.parameter.module for value in values if value.parameter is not None]
-    return not event.complete or any(owner is not None and owner.is_within(replica) for owner in owners)
+    return not event.complete or any(
+        owner is not None and owner.is_within(replica) for owner in owners
+    )

@@ -1,11 +1,24 @@
-"""Inner loops that clear in every round: the step behind such a loop finds the gradients of its last round alone."""
+"""Inner loops that clear in every round: the step behind such a loop finds the gradients of its
+last round alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.tape import Backward, Event, Fact, InPlace, Iteration, Kind, ModuleCall, Tape, Value, ancestors
+from gradlint.tape import (
+    Backward,
+    Event,
+    Fact,
+    InPlace,
+    Iteration,
+    Kind,
+    ModuleCall,
+    Tape,
+    Value,
+    ancestors,
+)
 from gradlint_rules.accounts import Account, Update, Wiped, accounts_on, is_gradient, key
 from gradlint_rules.asked import of_tape
 from gradlint_rules.held import reached, share
@@ -13,7 +26,9 @@ from gradlint_rules.held import reached, share
 
 @dataclass(frozen=True, slots=True)
 class ClearedRound:
-    """A round of an inner loop whose gradients the next round clears, before the step that comes behind the loop."""
+    """A round of an inner loop whose gradients the next round clears, before the step that comes
+    behind the loop.
+    """
 
     account: Account
     update: Update
@@ -28,7 +43,8 @@ class ClearedRound:
 
 @of_tape
 def cleared_rounds(tape: Tape) -> list[ClearedRound]:
-    """Every round of a path that is lost so, where no round of the kind has put its gradients to use.
+    """Every round of a path that is lost so, where no round of the kind has put its gradients to
+    use.
 
     A traced run looks closely at its first rounds alone: what those do, the later ones do as well.
     """
@@ -58,27 +74,39 @@ def is_own(account: Account, sink: Backward) -> bool:
     """Whether nothing but what the optimizer trains gets gradients from a backward."""
     if any("unseen" in value.flags for value in sink.graph):  # it may have come to an input, too
         return False
-    return all(leaf.parameter is not None and account.optimizer.holds(leaf.parameter) for leaf in sink.leaves)
+    return all(
+        leaf.parameter is not None and account.optimizer.holds(leaf.parameter)
+        for leaf in sink.leaves
+    )
 
 
 def _is_last_of_loop(update: Update, wiped: Wiped) -> bool:
-    """Whether both gradients come from one loop that ends before the step: `for task in tasks: … loss.backward()`."""
+    """Whether both gradients come from one loop that ends before the step:
+    `for task in tasks: … loss.backward()`.
+    """
     step, used, lost = update.step, update.fresh[-1], wiped.sink
     around = len(step.iteration)
     if not around or key(used) != key(lost) or not (lost.is_within(step) and used.is_within(step)):
         return False
     inner = [event.iteration[around : around + 1] for event in (lost, wiped.clearing, used)]
-    return inner[0] != inner[1] == inner[2] and inner[0][:1] != () and used.order > wiped.clearing.order
+    return (
+        inner[0] != inner[1] == inner[2]
+        and inner[0][:1] != ()
+        and used.order > wiped.clearing.order
+    )
 
 
 def _is_search(tape: Tape, update: Update, wiped: Wiped) -> bool:
-    """Whether the loop ends by what a round finds: the step is for the last one, `if loss.isfinite(): break`."""
+    """Whether the loop ends by what a round finds: the step is for the last one,
+    `if loss.isfinite(): break`.
+    """
     loop, _ = wiped.sink.iteration[len(update.step.iteration)]
     return any(event.ends_early for event in tape.of(Iteration) if event.loop == loop)
 
 
 def _is_used(tape: Tape, found: ClearedRound) -> bool:
-    """Whether the gradients of a round come into an update, or into code out of view, in spite of their clearing.
+    """Whether the gradients of a round come into an update, or into code out of view, in spite of
+    their clearing.
 
     That they are read says little: a norm for the log is computed from them, too.
     """
@@ -117,7 +145,10 @@ def _sources(event: InPlace) -> list[Value]:
 
 def _are_read(values: Iterable[Value], lost: range) -> bool:
     """Whether something that was computed in these moments from a gradient is among some values."""
-    return any(value.order in lost and any("gradient" in each.flags for each in value.inputs) for value in values)
+    return any(
+        value.order in lost and any("gradient" in each.flags for each in value.inputs)
+        for value in values
+    )
 
 
 def _tensors(values: Sequence[Value]) -> Iterator[Value]:

@@ -1,4 +1,6 @@
-"""Which values are known to be single numbers: what is reduced over all its dimensions, and what is made of such."""
+"""Which values are known to be single numbers: what is reduced over all its dimensions, and what is
+made of such.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,62 @@ from collections.abc import Collection
 from gradlint.tape import Value
 from gradlint_rules.words import bare
 
-_REDUCTIONS = {"mean", "nanmean", "sum", "nansum", "prod", "std", "var", "median", "norm", "max", "min", "amax", "amin"}
+_REDUCTIONS = {
+    "mean",
+    "nanmean",
+    "sum",
+    "nansum",
+    "prod",
+    "std",
+    "var",
+    "median",
+    "norm",
+    "max",
+    "min",
+    "amax",
+    "amin",
+}
 _REDUCTIONS |= {"trace", "dot", "dist", "vdot"}
-_ELEMENTWISE = {"add", "radd", "sub", "rsub", "mul", "rmul", "multiply", "div", "truediv", "rtruediv", "true_divide"}
-_ELEMENTWISE |= {"divide", "neg", "negative", "pow", "square", "sqrt", "exp", "log", "log1p", "abs", "relu", "softplus"}
-_ELEMENTWISE |= {"clamp", "clip", "sigmoid", "tanh", "maximum", "minimum", "scale", "squeeze", "to", "float", "half"}
+_ELEMENTWISE = {
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "multiply",
+    "div",
+    "truediv",
+    "rtruediv",
+    "true_divide",
+}
+_ELEMENTWISE |= {
+    "divide",
+    "neg",
+    "negative",
+    "pow",
+    "square",
+    "sqrt",
+    "exp",
+    "log",
+    "log1p",
+    "abs",
+    "relu",
+    "softplus",
+}
+_ELEMENTWISE |= {
+    "clamp",
+    "clip",
+    "sigmoid",
+    "tanh",
+    "maximum",
+    "minimum",
+    "scale",
+    "squeeze",
+    "to",
+    "float",
+    "half",
+}
 _ELEMENTWISE |= {"double", "bfloat16", "clone", "contiguous", "cuda", "cpu", "nan_to_num"}
 
 
@@ -32,7 +85,9 @@ def is_scalar(value: Value, known: Collection[int] = ()) -> bool:
 
 
 def _is_reduced(value: Value) -> bool:
-    """Whether an operation reduces over all dimensions: it is given none of them, nor a second tensor."""
+    """Whether an operation reduces over all dimensions: it is given none of them, nor a second
+    tensor.
+    """
     if bare(value.op) not in _REDUCTIONS:
         return False
     axis = 2 if bare(value.op) in ("norm", "dot", "dist", "vdot") else 1

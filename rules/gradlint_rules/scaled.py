@@ -32,8 +32,27 @@ _KINDS = (Backward, SCALE_READ, ZeroGrad, ScalerUpdate, Unscale, InPlace, Clip, 
 _CLAMPS = ("clamp", "clamp_min", "clamp_max", "clip")
 _PRODUCTS = ("mul", "multiply")
 _QUOTIENTS = ("div", "divide", "true_divide")
-_SIZES = ("abs", "add", "amax", "clamp", "max", "mean", "norm", "pow", "sqrt", "square", "stack", "sum", "vector_norm")
-_OF_NUMBERS = ("item", "tolist", "float", "python")  # what leaves the size of a tensor what it is, or adds to it
+_SIZES = (
+    "abs",
+    "add",
+    "amax",
+    "clamp",
+    "max",
+    "mean",
+    "norm",
+    "pow",
+    "sqrt",
+    "square",
+    "stack",
+    "sum",
+    "vector_norm",
+)
+_OF_NUMBERS = (
+    "item",
+    "tolist",
+    "float",
+    "python",
+)  # what leaves the size of a tensor what it is, or adds to it
 
 
 @dataclass(eq=False, slots=True)
@@ -46,16 +65,21 @@ class Gradients:
     unscaled: list[Optimizer] = field(default_factory=list)
 
     def is_unscaled(self, parameter: Parameter) -> bool:
-        """Whether an optimizer that holds the parameter (or is not known to hold others) was unscaled."""
+        """Whether an optimizer that holds the parameter (or is not known to hold others) was
+        unscaled.
+        """
         return any(
-            not optimizer.complete or any(meet(parameter, held) for held in identities(optimizer.parameters))
+            not optimizer.complete
+            or any(meet(parameter, held) for held in identities(optimizer.parameters))
             for optimizer in self.unscaled
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A clip or a step that comes upon gradients of a scaled loss, some of which are `scaled` still."""
+    """A clip or a step that comes upon gradients of a scaled loss, some of which are `scaled`
+    still.
+    """
 
     tape: Tape
     event: Clip | InPlace | OptimizerStep
@@ -66,12 +90,15 @@ class Meeting:
 def meetings(tape: Tape) -> Iterator[Meeting]:
     """Every clip and step of a path with the scaled gradients that it comes upon, unscaled or not.
 
-    Gradients that somebody unscales by hand, for which the scale has to be read, are not among them; nor is what stands
-    behind an `unscale_` that raises, of an optimizer that was stepped since the last update.
+    Gradients that somebody unscales by hand, for which the scale has to be read, are not among
+    them; nor is what stands behind an `unscale_` that raises, of an optimizer that was stepped
+    since the last update.
     """
     alive: list[Gradients] = []
     stepped: list[tuple[Scaler, Optimizer]] = []
-    for event in tape.among(*_KINDS) if any(sink.scaler is not None for sink in tape.backwards()) else ():
+    for event in (
+        tape.among(*_KINDS) if any(sink.scaler is not None for sink in tape.backwards()) else ()
+    ):
         match event:
             case Backward(scaler=Scaler(enabled=enabled) as scaler) if enabled is not False:
                 if not _was_read(tape, event):
@@ -91,7 +118,9 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
             case Clip():
                 yield from _met(tape, event, alive, identities(event.parameters))
             case OptimizerStep():
-                held = [found for found in alive if optimizes(event.optimizer, found.parameters, tape)]
+                held = [
+                    found for found in alive if optimizes(event.optimizer, found.parameters, tape)
+                ]
                 yield from _met(tape, event, held, identities(event.optimizer.parameters))
                 if event.scaler is not None:
                     _unscale(alive, event.scaler, event.optimizer)
@@ -100,12 +129,17 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
 
 def _was_read(tape: Tape, sink: Backward) -> bool:
     """Whether the scale was read in the round of this backward, before it."""
-    return any(read.order < sink.order and read.iteration == sink.iteration for read in tape.facts(SCALE_READ))
+    return any(
+        read.order < sink.order and read.iteration == sink.iteration
+        for read in tape.facts(SCALE_READ)
+    )
 
 
 def _clears(event: ZeroGrad, gradients: Gradients) -> bool:
     cleared = identities(event.parameters)
-    return not event.complete or any(meet(one, other) for one in cleared for other in gradients.parameters)
+    return not event.complete or any(
+        meet(one, other) for one in cleared for other in gradients.parameters
+    )
 
 
 def _unscale(alive: Sequence[Gradients], scaler: Scaler, optimizer: Optimizer) -> None:
@@ -115,8 +149,9 @@ def _unscale(alive: Sequence[Gradients], scaler: Scaler, optimizer: Optimizer) -
 
 
 def _is_clipped(event: InPlace) -> bool:
-    """`p.grad.clamp_(-1, 1)`, `p.grad.mul_(bound / norm)`: a clip by hand, of the gradient of the parameter that its
-    value speaks of."""
+    """`p.grad.clamp_(-1, 1)`, `p.grad.mul_(bound / norm)`: a clip by hand, of the gradient of the
+    parameter that its value speaks of.
+    """
     if "gradient" not in _shown(event.before).flags:
         return False
     op, factors = bare(event.write.op), event.after.inputs[1:]
@@ -127,13 +162,17 @@ def _is_clipped(event: InPlace) -> bool:
 
 def _shown(value: Value) -> Value:
     """The gradient whose memory a value shows, `p.grad.data`; or the value itself."""
-    while "gradient" not in value.flags and value.inputs and value.inputs[0].storage is value.storage:
+    while (
+        "gradient" not in value.flags and value.inputs and value.inputs[0].storage is value.storage
+    ):
         value = value.inputs[0]
     return value
 
 
 def _is_bound(factor: Value) -> bool:
-    """Whether it is a number, or the size of something else, by the size of gradients, clamped or not."""
+    """Whether it is a number, or the size of something else, by the size of gradients, clamped or
+    not.
+    """
     return any(_is_quotient(value) and _is_by_size(value) for value in _since_gradients(factor))
 
 
@@ -152,7 +191,9 @@ def _is_by_size(quotient: Value) -> bool:
 
 
 def _is_size(value: Value) -> bool:
-    """Whether it grows with the gradients that it is computed from: `a.norm()`, and not `a @ b / (b @ b)`."""
+    """Whether it grows with the gradients that it is computed from: `a.norm()`, and not
+    `a @ b / (b @ b)`.
+    """
     steps = list(_since_gradients(value))
     if any("quotient" in step.flags for step in steps):
         return False
@@ -182,18 +223,29 @@ def _since_gradients(value: Value) -> Iterator[Value]:
 
 
 def _met(
-    tape: Tape, event: Clip | InPlace | OptimizerStep, alive: Sequence[Gradients], touched: list[Parameter]
+    tape: Tape,
+    event: Clip | InPlace | OptimizerStep,
+    alive: Sequence[Gradients],
+    touched: list[Parameter],
 ) -> Iterator[Meeting]:
     for gradients in alive:
-        met = [one for one in gradients.parameters if not touched or any(meet(one, other) for other in touched)]
+        met = [
+            one
+            for one in gradients.parameters
+            if not touched or any(meet(one, other) for other in touched)
+        ]
         if met:
-            yield Meeting(tape, event, gradients, tuple(one for one in met if not gradients.is_unscaled(one)))
+            yield Meeting(
+                tape, event, gradients, tuple(one for one in met if not gradients.is_unscaled(one))
+            )
 
 
 def is_gated(meeting: Meeting, paths: Paths, kind: type[Event], may: May) -> bool:
-    """Whether it is not known that the scaler is enabled, and another path does what is right with it, or may do it.
+    """Whether it is not known that the scaler is enabled, and another path does what is right with
+    it, or may do it.
 
-    `if use_amp: scaler.unscale_(optimizer)`, where a scaler that is passed in is disabled without `use_amp`.
+    `if use_amp: scaler.unscale_(optimizer)`, where a scaler that is passed in is disabled without
+    `use_amp`.
     """
     if meeting.gradients.scaler.enabled is not None:
         return False

@@ -1,4 +1,6 @@
-"""Fixes of steps with a GradScaler: which scaler and optimizer a step speaks of, and where their calls belong."""
+"""Fixes of steps with a GradScaler: which scaler and optimizer a step speaks of, and where their
+calls belong.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,21 @@ import contextlib
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.order import called_name, calls_of, loop_around, nested, receiver, together, whole_call
+from gradlint_rules.order import (
+    called_name,
+    calls_of,
+    loop_around,
+    nested,
+    receiver,
+    together,
+    whole_call,
+)
 
 
 def scaler_around(node: ast.AST, source: FixSource) -> str:
-    """The scaler that scales or steps in the function or class around `node`, as it is called there."""
+    """The scaler that scales or steps in the function or class around `node`, as it is called
+    there.
+    """
     for whole in _wholes(node, source):
         for call in calls_of(whole, "scale", "unscale_"):
             return receiver(call, source)
@@ -22,17 +34,25 @@ def scaler_around(node: ast.AST, source: FixSource) -> str:
 
 
 def _wholes(node: ast.AST, source: FixSource) -> list[ast.AST]:
-    """The function around a node, and the class, whose methods call the scaler by the same name of `self`."""
+    """The function around a node, and the class, whose methods call the scaler by the same name of
+    `self`.
+    """
     classes = [outer for outer in source.around(node) if isinstance(outer, ast.ClassDef)]
     return [source.scope(node), *classes[:1]]
 
 
 def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`scaler.unscale_(optimizer)` for what the scaler steps, before the gradients are clipped or read."""
+    """`scaler.unscale_(optimizer)` for what the scaler steps, before the gradients are clipped or
+    read.
+    """
     clip, scaler = _clip(finding, source)
     scope = source.scope(clip)
     backward = next(calls_of(scope, "scale"), None)
-    anchor = together(clip, source.statement(backward), source)[0] if backward else _outside_loops(clip, source)
+    anchor = (
+        together(clip, source.statement(backward), source)[0]
+        if backward
+        else _outside_loops(clip, source)
+    )
     steps = _steps_behind(clip, scaler, source)
     for loop in (_loop_over(step, source) for step in steps):
         if loop is not None:
@@ -40,7 +60,9 @@ def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             line = f"{source.unit}{scaler}.unscale_({target})"
             return source.before(anchor, f"for {target} in {over}:", line)
     optimizers = dict.fromkeys(source.text(step.args[0]) for step in steps)
-    earlier = [call for call in calls_of(scope, "unscale_") if call.args and call.lineno < clip.lineno]
+    earlier = [
+        call for call in calls_of(scope, "unscale_") if call.args and call.lineno < clip.lineno
+    ]
     done = {source.text(call.args[0]) for call in earlier}
     late = _unscaled_late(clip, anchor, scaler, list(optimizers), source)
     if late:
@@ -62,7 +84,11 @@ def _loop_over(step: ast.Call, source: FixSource) -> ast.For | None:
 
 def _clip(finding: Finding, source: FixSource) -> tuple[ast.stmt, str]:
     """The clip, or the call of the helper that clips, where a scaler is in view; and the scaler."""
-    called = [each.at for each in finding.related if "called from" in each.message and each.at.path == finding.at.path]
+    called = [
+        each.at
+        for each in finding.related
+        if "called from" in each.message and each.at.path == finding.at.path
+    ]
     for place in (finding.at, *called):
         clip = source.statement(place)
         with contextlib.suppress(NoFixError):
@@ -85,23 +111,34 @@ def _unscaled_late(
 
 
 def _outside_loops(clip: ast.stmt, source: FixSource) -> ast.stmt:
-    """The outermost loop of a function around a clip that steps nothing: over groups or parameters; or the clip."""
+    """The outermost loop of a function around a clip that steps nothing: over groups or parameters;
+    or the clip.
+    """
     loops = [outer for outer in nested(clip, source) if isinstance(outer, ast.For | ast.While)]
-    return next((loop for loop in reversed(loops) if next(calls_of(loop, "step"), None) is None), clip)
+    return next(
+        (loop for loop in reversed(loops) if next(calls_of(loop, "step"), None) is None), clip
+    )
 
 
 def _steps_behind(clip: ast.stmt, scaler: str, source: FixSource) -> list[ast.Call]:
-    """The steps of the scaler that a clip is for: those behind it in its function, else those of the class."""
+    """The steps of the scaler that a clip is for: those behind it in its function, else those of
+    the class.
+    """
     for whole in _wholes(clip, source):
-        calls = [call for call in calls_of(whole, "step") if call.args and receiver(call, source) == scaler]
+        calls = [
+            call
+            for call in calls_of(whole, "step")
+            if call.args and receiver(call, source) == scaler
+        ]
         if calls:
             return [call for call in calls if call.lineno > clip.lineno] or calls
     return []
 
 
 def stepped_by_scaler(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`optimizer.step()` as `scaler.step(optimizer)`, with an update of the scaler where none comes before the next
-    step; where the scaler steps as well, no step at all."""
+    """`optimizer.step()` as `scaler.step(optimizer)`, with an update of the scaler where none comes
+    before the next step; where the scaler steps as well, no step at all.
+    """
     statement = source.statement(finding.at)
     call = whole_call(statement)
     if call is None or call.args or call.keywords:
@@ -116,22 +153,32 @@ def stepped_by_scaler(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 
 def updated(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`scaler.update()` right behind the last step of the scaler; one that stands elsewhere is moved there."""
+    """`scaler.update()` right behind the last step of the scaler; one that stands elsewhere is
+    moved there.
+    """
     step = source.statement(finding.at)
     call = whole_call(step) or next(calls_of(step, "step"))
     scaler = receiver(call, source)
     anchor = step
     for sibling in source.block(step):
-        steps = [other for other in calls_of(sibling, "step") if other.args and receiver(other, source) == scaler]
+        steps = [
+            other
+            for other in calls_of(sibling, "step")
+            if other.args and receiver(other, source) == scaler
+        ]
         if steps and sibling.lineno > anchor.lineno:
             anchor = sibling
-    updates = [each for each in calls_of(source.scope(step), "update") if receiver(each, source) == scaler]
+    updates = [
+        each for each in calls_of(source.scope(step), "update") if receiver(each, source) == scaler
+    ]
     edits = [edit for update in updates for edit in source.remove(source.statement(update))]
     return (*edits, *source.after(anchor, f"{scaler}.update()"))
 
 
 def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """The second `unscale_` taken out; one that comes too late or in every round moved before the step or the loop."""
+    """The second `unscale_` taken out; one that comes too late or in every round moved before the
+    step or the loop.
+    """
     if finding.hints.get("alone"):
         raise NoFixError("in other rounds, nothing else unscales")
     again = source.statement(finding.at)
@@ -144,7 +191,10 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     call = whole_call(again)
     if earlier:
         return _meant(again, call, source) or source.remove(again)
-    if any("unscaled here" in each.message and each.at.path != finding.at.path for each in finding.related):
+    if any(
+        "unscaled here" in each.message and each.at.path != finding.at.path
+        for each in finding.related
+    ):
         return source.remove(again)
     first = [each.at.line for each in finding.related if "unscaled here" in each.message]
     if first and source.scope(source.statement_on(first[0])) is not source.scope(again):
@@ -167,33 +217,56 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         step = next(source.statement(each) for each in calls_of(gate, "step"))
         return source.move_before(moved, source.block(step)[0] if step in gate.body else step)
     loop = loop_around(again, source)
-    adds = any(True for _ in calls_of(loop, "backward"))  # the window's last gradient is there behind the loop
+    adds = any(
+        True for _ in calls_of(loop, "backward")
+    )  # the window's last gradient is there behind the loop
     return source.move_after([again], loop) if adds else source.move_before([again], loop)
 
 
 def _meant(again: ast.stmt, call: ast.Call | None, source: FixSource) -> tuple[Edit, ...]:
-    """The optimizer that is stepped next in the place of the one that was unscaled before, if nothing unscales it."""
+    """The optimizer that is stepped next in the place of the one that was unscaled before, if
+    nothing unscales it.
+    """
     if call is None or not call.args:
         return ()
     scope, scaler = source.scope(again), receiver(call, source)
     behind = [step for step in calls_of(scope, "step") if step.args and step.lineno > again.lineno]
     stepped = [source.text(step.args[0]) for step in behind if receiver(step, source) == scaler]
     unscaled = {source.text(other.args[0]) for other in calls_of(scope, "unscale_") if other.args}
-    return (source.replace(call.args[0], stepped[0]),) if stepped and stepped[0] not in unscaled else ()
+    return (
+        (source.replace(call.args[0], stepped[0]),)
+        if stepped and stepped[0] not in unscaled
+        else ()
+    )
 
 
 def _skips(again: ast.stmt, call: ast.Call, source: FixSource) -> list[ast.stmt]:
-    """What ends a round between an unscaling and the step in the same block: `if norm < low: continue`."""
+    """What ends a round between an unscaling and the step in the same block:
+    `if norm < low: continue`.
+    """
     behind = source.block(again)[source.block(again).index(again) + 1 :]
     steps = [whole_call(other) for other in behind]
-    step = next((place for place, each in enumerate(steps) if each is not None and _is_step(each, call, source)), 0)
-    nodes = (node for other in behind[:step] if isinstance(other, ast.If) for node in ast.walk(other))
+    step = next(
+        (
+            place
+            for place, each in enumerate(steps)
+            if each is not None and _is_step(each, call, source)
+        ),
+        0,
+    )
+    nodes = (
+        node for other in behind[:step] if isinstance(other, ast.If) for node in ast.walk(other)
+    )
     return [node for node in nodes if isinstance(node, ast.Continue)]
 
 
 def _is_step(call: ast.Call, unscaling: ast.Call, source: FixSource) -> bool:
-    is_scalers = called_name(call) == "step" and receiver(call, source) == receiver(unscaling, source)
-    return is_scalers and [source.text(each) for each in call.args[:1]] == [source.text(unscaling.args[0])]
+    is_scalers = called_name(call) == "step" and receiver(call, source) == receiver(
+        unscaling, source
+    )
+    return is_scalers and [source.text(each) for each in call.args[:1]] == [
+        source.text(unscaling.args[0])
+    ]
 
 
 def _gate(statement: ast.stmt, source: FixSource) -> ast.If | None:

@@ -14,7 +14,9 @@ _ROUNDS = 2  # that have to be seen
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A loss that is divided by the size of a window, and the step and the clearing of its round."""
+    """A loss that is divided by the size of a window, and the step and the clearing of its
+    round.
+    """
 
     account: Account
     sink: Backward
@@ -26,17 +28,29 @@ class Share:
 @of_tape
 def shares_alone(tape: Tape) -> list[Share]:
     """The shares of a path that an optimizer steps on one by one."""
-    quotients = {id(fact.value): fact.value for fact in tape.facts("share-of-window") if fact.value is not None}
-    return [found for account in accounts_on(tape) for found in _of(account, quotients)] if quotients else []
+    quotients = {
+        id(fact.value): fact.value
+        for fact in tape.facts("share-of-window")
+        if fact.value is not None
+    }
+    return (
+        [found for account in accounts_on(tape) for found in _of(account, quotients)]
+        if quotients
+        else []
+    )
 
 
 def _of(account: Account, quotients: dict[int, Value]) -> Iterator[Share]:
-    """The share of an optimizer's account, if all of its updates are of one share each, and cleared in its round."""
+    """The share of an optimizer's account, if all of its updates are of one share each, and cleared
+    in its round.
+    """
     if not account.optimizer.complete or account.optimizer.escapes:
         return
     found = [_share(account, update, quotients) for update in account.updates]
     known = [share for share in found if share is not None]
-    if len(known) >= _ROUNDS and len(known) >= len(found) - 1:  # the last round need not have been counted
+    if (
+        len(known) >= _ROUNDS and len(known) >= len(found) - 1
+    ):  # the last round need not have been counted
         yield known[0]
 
 
@@ -45,8 +59,15 @@ def _share(account: Account, update: Update, quotients: dict[int, Value]) -> Sha
         return None
     (sink,) = update.fresh
     quotient = next((value for value in sink.graph if id(value) in quotients), None)
-    in_round = sink.iteration != () and update.step.iteration[: len(sink.iteration)] == sink.iteration
-    if quotient is None or not in_round or sink.by_framework or quotient.iteration != sink.iteration:
+    in_round = (
+        sink.iteration != () and update.step.iteration[: len(sink.iteration)] == sink.iteration
+    )
+    if (
+        quotient is None
+        or not in_round
+        or sink.by_framework
+        or quotient.iteration != sink.iteration
+    ):
         return None
     rounds = len(sink.iteration)
     cleared = (each for each in account.clearings if each.iteration[:rounds] == sink.iteration)

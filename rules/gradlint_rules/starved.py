@@ -27,28 +27,85 @@ from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.asked import of_paths, of_tape
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
 
-_FIRST = {"div", "truediv", "true_divide", "divide", "idiv", "itruediv", "floordiv", "getitem", "index", "index_select"}
+_FIRST = {
+    "div",
+    "truediv",
+    "true_divide",
+    "divide",
+    "idiv",
+    "itruediv",
+    "floordiv",
+    "getitem",
+    "index",
+    "index_select",
+}
 _FIRST |= {"gather", "masked_select", "masked_fill", "take", "take_along_dim", "clamp", "clip"}
-_FRESH = {"tensor", "as_tensor", "scalar_tensor", "Tensor", "FloatTensor", "zeros", "ones", "full", "empty"}
+_FRESH = {
+    "tensor",
+    "as_tensor",
+    "scalar_tensor",
+    "Tensor",
+    "FloatTensor",
+    "zeros",
+    "ones",
+    "full",
+    "empty",
+}
 _FRESH |= {"rand", "randn"}
-_FRESH |= {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "Variable"}
+_FRESH |= {
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "empty_like",
+    "rand_like",
+    "randn_like",
+    "Variable",
+}
 _FRESH |= {"new_zeros", "new_ones", "new_full", "new_tensor", "new_empty"}
-_ARITHMETIC = {f"torch.{name}" for name in ("add", "sub", "mul", "div", "pow", "neg", "floor_divide", "remainder")}
+_ARITHMETIC = {
+    f"torch.{name}"
+    for name in ("add", "sub", "mul", "div", "pow", "neg", "floor_divide", "remainder")
+}
 _OF_NUMBERS = {"int", "float", "torch.tensor"}
 _ZEROS = {"zeros", "zeros_like", "new_zeros"}
-_MEANT = {"target", "targets", "tgt", "teacher", "ema", "momentum", "reference", "ref", "baseline", "old", "frozen"}
-_MEANT |= {"advantage", "advantages", "adv", "running", "moving", "average", "anchor", "memory", "queue"}
+_MEANT = {
+    "target",
+    "targets",
+    "tgt",
+    "teacher",
+    "ema",
+    "momentum",
+    "reference",
+    "ref",
+    "baseline",
+    "old",
+    "frozen",
+}
+_MEANT |= {
+    "advantage",
+    "advantages",
+    "adv",
+    "running",
+    "moving",
+    "average",
+    "anchor",
+    "memory",
+    "queue",
+}
 
 
 def _is_rate(loss: Value) -> bool:
-    """Whether it is how often something is so, which is measured more often than it is minimised."""
+    """Whether it is how often something is so, which is measured more often than it is
+    minimised.
+    """
     while loss.dtype is not DType.BOOL and len(loss.inputs) == 1:
         loss = loss.inputs[0]
     return loss.dtype is DType.BOOL
 
 
 def _compares(cut: Value) -> bool:
-    """Whether it asks how near a prediction is to what is given beside it, as a measure does: `(y - z).abs() < 0.5`.
+    """Whether it asks how near a prediction is to what is given beside it, as a measure does:
+    `(y - z).abs() < 0.5`.
 
     Of what is computed from the prediction alone, `y > 0.5`, a loss is made by mistake.
     """
@@ -84,7 +141,9 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Starved:
-    """A loss without gradient: where it arrives, one value that is to blame, and the others on the same path."""
+    """A loss without gradient: where it arrives, one value that is to blame, and the others on the
+    same path.
+    """
 
     arrival: Arrival
     culprit: Value
@@ -94,19 +153,27 @@ class Starved:
 
     @property
     def denied(self) -> Mapping[str, str]:
-        """The hint for a run: that the loss at this sink carries a gradient would refute what is reported."""
+        """The hint for a run: that the loss at this sink carries a gradient would refute what is
+        reported.
+        """
         return Denied.GRADIENT.hint if self.is_always else {}
 
     @property
     def severity(self) -> Severity | None:
-        """That of a part, where the rule's own is too much: its caller knows what decides on the path to it."""
+        """That of a part, where the rule's own is too much: its caller knows what decides on the
+        path to it.
+        """
         if not self.arrival.sink.assumed:
             return None
         if _is_rate(self.arrival.loss) or any(map(_compares, (self.culprit, *self.others))):
             return Severity.NOTE
         if self.is_always or not self.decisions:
             return None
-        return Severity.WARNING if any(decision.about for decision in self.decisions) else Severity.NOTE
+        return (
+            Severity.WARNING
+            if any(decision.about for decision in self.decisions)
+            else Severity.NOTE
+        )
 
     @property
     def at(self) -> Span:
@@ -117,7 +184,9 @@ class Starved:
         """The other cuts, the calls that led to this one, and the sink."""
         stack = self.culprit.cut_stack or self.culprit.stack
         cuts = [Related(place(other), _also(other)) for other in self.others]
-        return places(self.at, *cuts, *calls(stack, self.arrival.sink.stack), to_sink(self.arrival.sink))
+        return places(
+            self.at, *cuts, *calls(stack, self.arrival.sink.stack), to_sink(self.arrival.sink)
+        )
 
 
 def _also(other: Value) -> str:
@@ -132,7 +201,9 @@ def _also(other: Value) -> str:
 
 
 def place(cut: Value) -> Span:
-    """Where a cut is reported: at what switched grad mode off or froze the leaf, or else at the operation."""
+    """Where a cut is reported: at what switched grad mode off or froze the leaf, or else at the
+    operation.
+    """
     if cut.cut in (Cut.GRAD_MODE, Cut.FROZEN) and cut.cut_at is not None:
         return cut.cut_at
     return cut.at
@@ -155,7 +226,9 @@ _Blame = dict[Why, list[Value]]
 
 @of_paths
 def _blamed(paths: Paths) -> list[list[tuple[Arrival, _Blame]]]:
-    """What is to blame at each arrival of a loss, those at one sink together; of the sinks where anything is."""
+    """What is to blame at each arrival of a loss, those at one sink together; of the sinks where
+    anything is.
+    """
     found = ([(arrival, _blame(arrival)) for arrival in sink] for sink in arrivals(paths))
     return [blamed for blamed in found if any(blame for _, blame in blamed)]
 
@@ -171,19 +244,25 @@ def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why, paths: Paths) -
     for at in sorted(by_place):
         guilty = {id(arrival.sink) for arrival, _ in by_place[at]}
         rivals = [arrival for arrival, _ in blamed if id(arrival.sink) not in guilty]
-        told = [(conditions(arrival, rivals, at), arrival, values) for arrival, values in by_place[at]]
+        told = [
+            (conditions(arrival, rivals, at), arrival, values) for arrival, values in by_place[at]
+        ]
         decisions, arrival, (culprit, *others) = min(told, key=lambda entry: len(entry[0]))
         yield Starved(arrival, culprit, tuple(others), tuple(decisions), _is_always(blamed, paths))
 
 
 def _is_always(blamed: Sequence[tuple[Arrival, _Blame]], paths: Paths) -> bool:
-    """Whether a loss arrives without a gradient on every path, and no code that was not run may bring one."""
+    """Whether a loss arrives without a gradient on every path, and no code that was not run may
+    bring one.
+    """
     fed = {id(arrival.tape) for arrival, _ in blamed if not arrival.is_starved}
     return bool(paths.never(lambda tape: id(tape) in fed, May.BIND))
 
 
 def _is_always_cut(blamed: Sequence[tuple[Arrival, _Blame]]) -> bool:
-    """Whether no path brings a gradient to this sink, and a cut and not a constant is what most of them share."""
+    """Whether no path brings a gradient to this sink, and a cut and not a constant is what most of
+    them share.
+    """
     blames = [blame for _, blame in blamed]
     return all(blames) and any(why is not Why.CONSTANT for blame in blames for why in blame)
 
@@ -194,12 +273,18 @@ def _is_no_loss(blamed: Sequence[tuple[Arrival, _Blame]]) -> bool:
 
 
 def _blame(arrival: Arrival) -> _Blame:
-    """What leaves this loss without gradient, by reason, in source order; nothing where it has one."""
+    """What leaves this loss without gradient, by reason, in source order; nothing where it has
+    one.
+    """
     if not arrival.is_starved:
         return _by_reason(_views_of_parameters(arrival.sink))
     terms = list(_dead(arrival.loss, _terms))
     found = [value for value in terms if is_cut(value)]
-    fresh = [value for value in terms if value.kind is Kind.CONSTANT and value.in_torch and bare(value.op) in _FRESH]
+    fresh = [
+        value
+        for value in terms
+        if value.kind is Kind.CONSTANT and value.in_torch and bare(value.op) in _FRESH
+    ]
     if not found and not fresh:
         found = [value for value in _dead(arrival.loss, _inputs) if is_cut(value)]
     found = found or [cut for value in terms for cut in _selecting(value)]
@@ -207,23 +292,29 @@ def _blame(arrival: Arrival) -> _Blame:
         found = _without_scales(found)
         return _by_reason(_frozen_for_the_step(found, arrival) or _likeliest(found, arrival.tape))
     if not fresh:
-        fresh = [value for value in terms if value.kind is Kind.CONSTANT and value.number is not None]
+        fresh = [
+            value for value in terms if value.kind is Kind.CONSTANT and value.number is not None
+        ]
     if not fresh and _is_of_data(arrival.loss):
         return {Why.CONSTANT: [arrival.loss]}
     return _by_reason([value for value in fresh if _is_zero(value)] or fresh)
 
 
 def _without_scales(cuts: Sequence[Value]) -> list[Value]:
-    """The cuts, without numbers that scale what a tensor among them is cut from: `loss.detach() * (1 / loss.item())`.
+    """The cuts, without numbers that scale what a tensor among them is cut from:
+    `loss.detach() * (1 / loss.item())`.
 
-    With the graph of the tensor alone the loss has its gradient; with that of the number, too, it has none, or another.
+    With the graph of the tensor alone the loss has its gradient; with that of the number, too, it
+    has none, or another.
     """
     tensors = [source for cut in cuts if cut.in_torch for source in cut.inputs]
     if not tensors:
         return list(cuts)
     numbers = (cut for cut in cuts if not cut.in_torch)
     known = {id(source) for source in tensors}
-    scales = {id(cut) for cut in numbers if any(id(value) in known for value in ancestors(*cut.inputs))}
+    scales = {
+        id(cut) for cut in numbers if any(id(value) in known for value in ancestors(*cut.inputs))
+    }
     return [cut for cut in cuts if id(cut) not in scales]
 
 
@@ -234,7 +325,9 @@ def _is_of_data(loss: Value) -> bool:
 
 
 def _views_of_parameters(sink: Backward) -> Sequence[Value]:
-    """The leaves of a loss, if all are views of parameters made under `no_grad`, which require grad by themselves."""
+    """The leaves of a loss, if all are views of parameters made under `no_grad`, which require grad
+    by themselves.
+    """
     are_views = all(leaf.kind is Kind.LEAF and leaf.cut is Cut.GRAD_MODE for leaf in sink.leaves)
     return sink.leaves if are_views else ()
 
@@ -247,7 +340,9 @@ def is_cut(value: Value) -> bool:
 
 
 def cut_short(sink: Backward, tape: Tape) -> Sequence[Value]:
-    """What a loss is computed from that ends a route or lets nothing but zeros through, nearest first."""
+    """What a loss is computed from that ends a route or lets nothing but zeros through, nearest
+    first.
+    """
     return _cut_short(tape)[id(sink)]
 
 
@@ -255,32 +350,45 @@ def cut_short(sink: Backward, tape: Tape) -> Sequence[Value]:
 def _cut_short(tape: Tape) -> dict[int, list[Value]]:
     ends = (None, Cut.CONSTANT)
     return {
-        id(sink): [value for value in sink.ancestors if value.cut not in ends or value.zero_gradient]
+        id(sink): [
+            value for value in sink.ancestors if value.cut not in ends or value.zero_gradient
+        ]
         for sink in tape.backwards()
     }
 
 
 def _is_setting(cut: Value) -> bool:
-    """Whether it is `int(size * (5 - epoch))` or `math.cos(epoch)`: of numbers, for all that is known."""
+    """Whether it is `int(size * (5 - epoch))` or `math.cos(epoch)`: of numbers, for all that is
+    known.
+    """
     if not cut.assumed or not _is_of_numbers(cut):
         return False
     below = (value for value in ancestors(cut) if value is not cut)
-    return all(value.kind is Kind.UNKNOWN or value.op in _ARITHMETIC or _is_of_numbers(value) for value in below)
+    return all(
+        value.kind is Kind.UNKNOWN or value.op in _ARITHMETIC or _is_of_numbers(value)
+        for value in below
+    )
 
 
 def _is_of_numbers(value: Value) -> bool:
-    """Whether it is made by what takes numbers as well as tensors, and gives back no tensor of a graph."""
+    """Whether it is made by what takes numbers as well as tensors, and gives back no tensor of a
+    graph.
+    """
     return value.op in _OF_NUMBERS or value.op.startswith(("math.", "numpy."))
 
 
 def is_bypassed(cut: Value, tape: Tape) -> bool:
-    """Whether it lies in the `forward` of a Function that was called without `apply`, which is GL804."""
+    """Whether it lies in the `forward` of a Function that was called without `apply`, which is
+    GL804.
+    """
     called = {fact.at for fact in tape.facts("function-not-applied")}
     return bool(called) and any(at in called for at in cut.stack)
 
 
 def is_meant(cut: Value) -> bool:
-    """Whether the names around a cut say that it is there on purpose: a target, a teacher, a moving average."""
+    """Whether the names around a cut say that it is there on purpose: a target, a teacher, a moving
+    average.
+    """
     return are_meant((cut, *cut.inputs))
 
 
@@ -291,15 +399,21 @@ def are_meant(values: Sequence[Value]) -> bool:
 
 
 def _likeliest(cuts: Sequence[Value], tape: Tape) -> list[Value]:
-    """The cuts to blame: not a frozen leaf beside another cut, not what was cut on purpose, nearest the optimizer."""
+    """The cuts to blame: not a frozen leaf beside another cut, not what was cut on purpose, nearest
+    the optimizer.
+    """
     kept = [cut for cut in cuts if cut.cut is not Cut.FROZEN] or list(cuts)
     kept = [cut for cut in kept if not is_meant(cut)] or kept
-    trained = [cut for cut in kept if any(is_trained_by(optimizer, cut) for optimizer in tape.optimizers())]
+    trained = [
+        cut for cut in kept if any(is_trained_by(optimizer, cut) for optimizer in tape.optimizers())
+    ]
     return trained or kept
 
 
 def _turn_of(arrival: Arrival) -> Optimizer | None:
-    """The optimizer that steps next or, where the run ends here, was cleared last, and has not stepped since."""
+    """The optimizer that steps next or, where the run ends here, was cleared last, and has not
+    stepped since.
+    """
     order, tape = arrival.sink.order, arrival.tape
     following = next((step for step in tape.of(OptimizerStep) if step.order > order), None)
     if following is not None:
@@ -309,15 +423,20 @@ def _turn_of(arrival: Arrival) -> Optimizer | None:
 
 
 def _frozen_for_the_step(cuts: Sequence[Value], arrival: Arrival) -> list[Value]:
-    """The frozen leaves that the optimizer holds whose turn it is, where it holds nothing behind the other cuts.
+    """The frozen leaves that the optimizer holds whose turn it is, where it holds nothing behind
+    the other cuts.
 
-    Where nothing shows whose turn it is, they are those that the round of the loss has frozen: who detaches the rest
-    means these to be trained.
+    Where nothing shows whose turn it is, they are those that the round of the loss has frozen: who
+    detaches the rest means these to be trained.
     """
     optimizer = _turn_of(arrival)
     if optimizer is None and all(cut.cut in (Cut.FROZEN, Cut.DETACH) for cut in cuts):
         rounds, optimizers = arrival.sink.iteration, arrival.tape.optimizers()
-        return [cut for cut in cuts if rounds and _is_frozen_in(rounds, cut) and _is_trained(cut, optimizers)]
+        return [
+            cut
+            for cut in cuts
+            if rounds and _is_frozen_in(rounds, cut) and _is_trained(cut, optimizers)
+        ]
     held = [cut for cut in cuts if optimizer is not None and is_trained_by(optimizer, cut)]
     return held if all(cut.cut is Cut.FROZEN for cut in held) else []
 
@@ -327,13 +446,17 @@ def _is_frozen_in(rounds: tuple[tuple[int, int], ...], cut: Value) -> bool:
 
 
 def _is_trained(cut: Value, optimizers: Sequence[Optimizer]) -> bool:
-    """Whether one of these holds what was frozen; on a path that ends before the first step none is known."""
+    """Whether one of these holds what was frozen; on a path that ends before the first step none is
+    known.
+    """
     return not optimizers or any(is_trained_by(optimizer, cut) for optimizer in optimizers)
 
 
 def is_trained_by(optimizer: Optimizer, cut: Value) -> bool:
     """Whether a cut keeps a gradient from something that the optimizer holds."""
-    return any(value.parameter is not None and optimizer.holds(value.parameter) for value in ancestors(cut))
+    return any(
+        value.parameter is not None and optimizer.holds(value.parameter) for value in ancestors(cut)
+    )
 
 
 def _by_reason(values: Sequence[Value]) -> _Blame:
@@ -342,20 +465,28 @@ def _by_reason(values: Sequence[Value]) -> _Blame:
     for value in sorted(values, key=lambda value: (place(value), value.op)):
         if place(value) not in seen:
             seen.add(place(value))
-            why = Why.CONSTANT if value.kind is Kind.CONSTANT else _WHY.get(value.cut or Cut.CONSTANT, Why.OTHER)
+            why = (
+                Why.CONSTANT
+                if value.kind is Kind.CONSTANT
+                else _WHY.get(value.cut or Cut.CONSTANT, Why.OTHER)
+            )
             found.setdefault(why, []).append(value)
     return found
 
 
 def _selecting(value: Value) -> Iterator[Value]:
-    """The cuts that choose among values that are not all zero: `argmax` of `prices[scores.argmax()]`."""
+    """The cuts that choose among values that are not all zero: `argmax` of
+    `prices[scores.argmax()]`.
+    """
     if bare(value.op) not in _FIRST or "division" in value.flags or not value.inputs:
         return
     base, *choices = value.inputs
     sources = [source for source in _dead(base, _terms) if not source.inputs]
     if any(not _is_zero(source) for source in sources):
         for choice in choices:
-            yield from (cut for cut in _dead(choice, _inputs) if not choice.requires_grad and is_cut(cut))
+            yield from (
+                cut for cut in _dead(choice, _inputs) if not choice.requires_grad and is_cut(cut)
+            )
 
 
 def _is_zero(constant: Value) -> bool:
@@ -383,5 +514,9 @@ def _terms(value: Value) -> tuple[Value, ...]:
     if "division" in value.flags and value.argument(0) is not None:
         return tuple(source for source in value.inputs if source is value.argument(0))
     if name == "where" and len(value.inputs) == 3:
-        return (value.inputs[0], value.inputs[2]) if value.op.startswith("torch.Tensor.") else value.inputs[1:]
+        return (
+            (value.inputs[0], value.inputs[2])
+            if value.op.startswith("torch.Tensor.")
+            else value.inputs[1:]
+        )
     return _inputs(value)[:1] if name in _FIRST else _inputs(value)

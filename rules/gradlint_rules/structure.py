@@ -1,4 +1,6 @@
-"""Fixes of what a module and an optimizer hold: containers, leaves, generators of parameters, frozen attributes."""
+"""Fixes of what a module and an optimizer hold: containers, leaves, generators of parameters,
+frozen attributes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def as_list(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             match value:
                 case ast.GeneratorExp():
                     return (source.replace(value, f"[{source.text(value).strip()[1:-1]}]"),)
-                case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called)) if called in _LAZY:
+                case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called)) if (
+                    called in _LAZY
+                ):
                     return (source.replace(value, f"list({source.text(value)})"),)
     spent = source.expression(finding.at)
     match values_of(spent, source, used) if isinstance(spent, ast.Name) else ():
@@ -30,7 +34,9 @@ def as_list(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             return (source.replace(made, f"list({source.text(made)})"),)
     for name in (each for each in ast.walk(used) if isinstance(each, ast.Name)):
         match values_of(name, source, used):
-            case [ast.Call() as made] if any(name is each for call in ast.walk(spent) for each in _arguments(call)):
+            case [ast.Call() as made] if any(
+                name is each for call in ast.walk(spent) for each in _arguments(call)
+            ):
                 return (source.replace(made, f"list({source.text(made)})"),)
     raise NoFixError("the generator is bound to no name here")
 
@@ -40,13 +46,20 @@ def _arguments(node: ast.AST) -> list[ast.expr]:
 
 
 def as_parameter(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`self.x = torch.tensor(…, requires_grad=True)` as a parameter; nothing for what is written otherwise."""
+    """`self.x = torch.tensor(…, requires_grad=True)` as a parameter; nothing for what is written
+    otherwise.
+    """
     match source.statement(finding.at):
         case ast.Assign(targets=[ast.Attribute()], value=ast.Call() as made):
             for keyword in made.keywords:
                 if keyword.arg == "requires_grad" and source.text(keyword.value) == "True":
                     parameter, imports = source.reference("torch.nn.Parameter")
-                    return (source.replace(made, f"{parameter}({_without(made, made, keyword, source)})"), *imports)
+                    return (
+                        source.replace(
+                            made, f"{parameter}({_without(made, made, keyword, source)})"
+                        ),
+                        *imports,
+                    )
     return ()
 
 
@@ -63,12 +76,19 @@ def registered(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     return tuple(_registered(statement.value, kind, source, finding.hints.get("kind")))
 
 
-def _held_beside(statement: ast.stmt, target: ast.expr, held: str, by: str, source: FixSource) -> tuple[Edit, ...]:
-    """A list that the module knows of beside a dict by other keys than texts, or beside a record."""
+def _held_beside(
+    statement: ast.stmt, target: ast.expr, held: str, by: str, source: FixSource
+) -> tuple[Edit, ...]:
+    """A list that the module knows of beside a dict by other keys than texts, or beside a
+    record.
+    """
     if not isinstance(target, ast.Attribute):
         raise NoFixError("no attribute")
     beside = f"{source.text(target)}_{held}"
-    if any(isinstance(each, ast.Attribute) and source.text(each) == beside for each in ast.walk(source.tree)):
+    if any(
+        isinstance(each, ast.Attribute) and source.text(each) == beside
+        for each in ast.walk(source.tree)
+    ):
         raise NoFixError("the name is taken")
     name, imports = source.reference(f"torch.nn.{held[:-1].capitalize()}List")
     text = source.text(target)
@@ -77,7 +97,9 @@ def _held_beside(statement: ast.stmt, target: ast.expr, held: str, by: str, sour
     return (*source.after(statement, f"{beside} = {name}({items})"), *imports)
 
 
-def _registered(value: ast.expr, kind: str, source: FixSource, container: str | None) -> Iterator[Edit]:
+def _registered(
+    value: ast.expr, kind: str, source: FixSource, container: str | None
+) -> Iterator[Edit]:
     is_display = isinstance(value, ast.List | ast.Tuple | ast.ListComp | ast.Dict | ast.DictComp)
     is_dict = isinstance(value, ast.Dict | ast.DictComp) if is_display else container == "dict"
     if container == "records":
@@ -89,7 +111,9 @@ def _registered(value: ast.expr, kind: str, source: FixSource, container: str | 
     if is_display and is_dict and container != "dict" and not _has_texts_for_keys(value):
         raise NoFixError("a key that is no text")
     inner = [element for element in _elements(value) if isinstance(element, ast.List | ast.Tuple)]
-    if any(isinstance(element, ast.Dict) for element in _elements(value)) or any(not _is_flat(each) for each in inner):
+    if any(isinstance(element, ast.Dict) for element in _elements(value)) or any(
+        not _is_flat(each) for each in inner
+    ):
         raise NoFixError("containers in a container")
     name, imports = source.reference(f"torch.nn.{kind}{'Dict' if is_dict else 'List'}")
     is_empty = isinstance(value, ast.List | ast.Dict) and not source.text(value)[1:-1].strip()
@@ -117,7 +141,9 @@ def _elements(value: ast.expr) -> list[ast.expr]:
             return [value.elt]
         case ast.Dict():
             return value.values
-        case ast.DictComp(value=ast.expr() as item):  # without one, it unpacks other dicts (PEP 798)
+        case ast.DictComp(
+            value=ast.expr() as item
+        ):  # without one, it unpacks other dicts (PEP 798)
             return [item]
     return []
 
@@ -133,15 +159,31 @@ def _has_texts_for_keys(value: ast.expr) -> bool:
 
 
 def _is_text(key: ast.expr | None) -> bool:
-    return isinstance(key, ast.JoinedStr) or (isinstance(key, ast.Constant) and isinstance(key.value, str))
+    return isinstance(key, ast.JoinedStr) or (
+        isinstance(key, ast.Constant) and isinstance(key.value, str)
+    )
 
 
 def _holds_parameters(text: str, statement: ast.stmt, source: FixSource) -> bool:
     """Whether parameters and not modules are put into a container, as far as the class shows."""
-    whole = next((outer for outer in source.around(statement) if isinstance(outer, ast.ClassDef)), source.tree)
-    put = [node for node in ast.walk(whole) if isinstance(node, ast.stmt) and not hasattr(node, "body")]
-    meant = [node for node in put if any(source.text(each) == text for each in ast.walk(node) if _is_place(each))]
-    calls = [each for node in (statement, *meant) for each in ast.walk(node) if isinstance(each, ast.Call)]
+    whole = next(
+        (outer for outer in source.around(statement) if isinstance(outer, ast.ClassDef)),
+        source.tree,
+    )
+    put = [
+        node for node in ast.walk(whole) if isinstance(node, ast.stmt) and not hasattr(node, "body")
+    ]
+    meant = [
+        node
+        for node in put
+        if any(source.text(each) == text for each in ast.walk(node) if _is_place(each))
+    ]
+    calls = [
+        each
+        for node in (statement, *meant)
+        for each in ast.walk(node)
+        if isinstance(each, ast.Call)
+    ]
     return any(source.called(call.func).rpartition(".")[2] == "Parameter" for call in calls)
 
 
@@ -156,12 +198,20 @@ def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         case ast.Call(func=ast.Attribute(value=ast.Call(func=inner, args=[content, *_]) as made)):
             if source.called(inner).rpartition(".")[2] == "Parameter":
                 end = source.text(node)[len(source.text(made)) :]
-                return (source.replace(node, f"{source.text(inner)}({source.operand(content)}{end})"),)
+                return (
+                    source.replace(node, f"{source.text(inner)}({source.operand(content)}{end})"),
+                )
     match node:
         case (
-            ast.BinOp(left=ast.Call(func=inner, args=[content], keywords=words) as made, right=other)
-            | ast.BinOp(left=other, right=ast.Call(func=inner, args=[content], keywords=words) as made)
-        ) if source.called(inner).rpartition(".")[2] == "Parameter" and not _requires(other, source):
+            ast.BinOp(
+                left=ast.Call(func=inner, args=[content], keywords=words) as made, right=other
+            )
+            | ast.BinOp(
+                left=other, right=ast.Call(func=inner, args=[content], keywords=words) as made
+            )
+        ) if source.called(inner).rpartition(".")[2] == "Parameter" and not _requires(
+            other, source
+        ):
             computed = source.text(node).replace(source.text(made), source.operand(content), 1)
             given = ", ".join([computed, *map(source.text, words)])
             return (source.replace(node, f"{source.text(inner)}({given})"),)
@@ -176,7 +226,9 @@ def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             return (source.behind_text(result, ".detach()"),)
     text = source.operand(node)
     match source.statement(node):
-        case ast.Assign(targets=[ast.Attribute()], value=value) if value is node:  # a module takes a parameter there
+        case ast.Assign(targets=[ast.Attribute()], value=value) if (
+            value is node
+        ):  # a module takes a parameter there
             parameter, imports = source.reference("torch.nn.Parameter")
             return (source.replace(node, f"{parameter}({text}.detach())"), *imports)
     return (source.replace(node, f"{text}.detach().requires_grad_()"),)
@@ -186,7 +238,9 @@ def _requires(node: ast.expr, source: FixSource) -> bool:
     """Whether another leaf is made in an expression."""
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     words = {keyword.arg for call in calls for keyword in call.keywords}
-    return "requires_grad" in words or any(source.called(each.func).endswith("Parameter") for each in calls)
+    return "requires_grad" in words or any(
+        source.called(each.func).endswith("Parameter") for each in calls
+    )
 
 
 def _without(node: ast.expr, call: ast.Call, keyword: ast.keyword, source: FixSource) -> str:
@@ -200,17 +254,25 @@ def frozen(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`module.requires_grad = x` as a call, and a misspelt attribute as it is meant."""
     statement = source.statement(finding.at)
     match statement:
-        case ast.Assign(targets=[ast.Attribute(value=ast.Attribute(attr="data") as data)]) | ast.Expr(
-            ast.Call(func=ast.Attribute(value=ast.Attribute(attr="data") as data))
-        ):
+        case ast.Assign(
+            targets=[ast.Attribute(value=ast.Attribute(attr="data") as data)]
+        ) | ast.Expr(ast.Call(func=ast.Attribute(value=ast.Attribute(attr="data") as data))):
             return (source.replace(data, source.text(data.value)),)
         case ast.Assign(targets=[ast.Attribute(attr="requires_grad", value=module)], value=value):
-            return (source.rewrite(statement, f"{source.text(module)}.requires_grad_({source.text(value)})"),)
+            return (
+                source.rewrite(
+                    statement, f"{source.text(module)}.requires_grad_({source.text(value)})"
+                ),
+            )
         case ast.Assign(targets=[ast.Attribute(attr=name) as target]):
             if difflib.get_close_matches(name, ["requires_grad"], cutoff=0.7):
                 return (source.replace_name(target, "requires_grad"),)
         case ast.Expr(
-            ast.Compare(left=ast.Attribute(attr="requires_grad") as flag, ops=[ast.Eq()], comparators=[meant])
+            ast.Compare(
+                left=ast.Attribute(attr="requires_grad") as flag,
+                ops=[ast.Eq()],
+                comparators=[meant],
+            )
         ):
             return (source.rewrite(statement, f"{source.text(flag)} = {source.text(meant)}"),)
     raise NoFixError("what is meant is not clear")

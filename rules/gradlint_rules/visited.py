@@ -9,12 +9,15 @@ from gradlint.tape import TOLD_APART, Backward, Kind, Optimizer, Tape, Value, ab
 from gradlint_rules.asked import of_tape
 from gradlint_rules.words import bare
 
-# What saves what no write reaches, but a backward frees: `x * 0.5` the number, a gradient what it was multiplied by.
+# What saves what no write reaches, but a backward frees: `x * 0.5` the number, a gradient what it
+# was multiplied by.
 _SAVES_BESIDES = {"product", "division", "gradient"}
 
 
 def visited(sink: Backward) -> Sequence[Value]:
-    """The values whose backward runs: the graph of the loss; of `autograd.grad(loss, inputs)` what lies above these."""
+    """The values whose backward runs: the graph of the loss; of `autograd.grad(loss, inputs)` what
+    lies above these.
+    """
     if not sink.inputs:
         return sink.graph
     inputs = {id(value) for value in sink.inputs}
@@ -23,7 +26,9 @@ def visited(sink: Backward) -> Sequence[Value]:
 
 
 def _are_elsewhere(sink: Backward) -> bool:
-    """Whether no input lies in the graph, by another name or at another version (`allow_unused=True`)."""
+    """Whether no input lies in the graph, by another name or at another version
+    (`allow_unused=True`).
+    """
     held = {id(value.storage) for value in sink.inputs or ()}
     return not any(id(value.storage) in held for value in sink.graph)
 
@@ -44,7 +49,9 @@ def surely_visited(sink: Backward, tape: Tape) -> Sequence[Value]:
 
 
 def taught(sink: Backward, tape: Tape) -> Sequence[Value]:
-    """The values visited; where some of what is trained is in view, those that hang on it: all else can be data."""
+    """The values visited; where some of what is trained is in view, those that hang on it: all else
+    can be data.
+    """
     return surely_visited(sink, tape) if _in_view(tape)[id(sink)] else visited(sink)
 
 
@@ -52,23 +59,32 @@ def taught(sink: Backward, tape: Tape) -> Sequence[Value]:
 def _in_view(tape: Tape) -> dict[int, bool]:
     """For each backward, whether some of what is trained is in view."""
     optimizers = tape.optimizers()
-    return {id(sink): any(_is_trained(leaf, optimizers) for leaf in sink.graph) for sink in tape.backwards()}
+    return {
+        id(sink): any(_is_trained(leaf, optimizers) for leaf in sink.graph)
+        for sink in tape.backwards()
+    }
 
 
 def _is_trained(leaf: Value, optimizers: Sequence[Optimizer]) -> bool:
     if leaf.kind is not Kind.PARAMETER and leaf.kind is not Kind.LEAF:
         return False
-    return not leaf.assumed or (leaf.parameter is not None and any(each.holds(leaf.parameter) for each in optimizers))
+    return not leaf.assumed or (
+        leaf.parameter is not None and any(each.holds(leaf.parameter) for each in optimizers)
+    )
 
 
 @of_tape
 def _surely_visited(tape: Tape) -> dict[int, Sequence[Value]]:
     optimizers = tape.optimizers()
-    return {id(sink): sure(_not_apart(visited(sink), sink), optimizers) for sink in tape.backwards()}
+    return {
+        id(sink): sure(_not_apart(visited(sink), sink), optimizers) for sink in tape.backwards()
+    }
 
 
 def _not_apart(values: Sequence[Value], sink: Backward) -> Sequence[Value]:
-    """Those of the values that a backward comes to otherwise than through what can be computed from a part alone."""
+    """Those of the values that a backward comes to otherwise than through what can be computed from
+    a part alone.
+    """
     if not any(TOLD_APART in value.flags for value in values):
         return values
     met: set[int] = set()
@@ -77,13 +93,17 @@ def _not_apart(values: Sequence[Value], sink: Backward) -> Sequence[Value]:
         value = pending.pop()
         if id(value) not in met:
             met.add(id(value))
-            pending += value.inputs[-1:] if TOLD_APART in value.flags else value.inputs  # its own parameters are last
+            pending += (
+                value.inputs[-1:] if TOLD_APART in value.flags else value.inputs
+            )  # its own parameters are last
     return [value for value in values if id(value) in met]
 
 
 @of_tape
 def backwards(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Backward]]]:
-    """Each backward, what it visits that saved something, and by which earlier one each of these (by id) was freed."""
+    """Each backward, what it visits that saved something, and by which earlier one each of these
+    (by id) was freed.
+    """
     return list(_backwards(tape, lambda sink: surely_visited(sink, tape)))
 
 
@@ -91,11 +111,15 @@ def backwards(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Bac
 def driven(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Backward]]]:
     """The same of the backwards that drive a part, and what a round before made of its parameters.
 
-    What the `__init__` has computed is no parameter, and no state. What an argument alone can carry a gradient for may
-    be a number: `freqs = base ** (torch.arange(n) / length)`.
+    What the `__init__` has computed is no parameter, and no state. What an argument alone can carry
+    a gradient for may be a number: `freqs = base ** (torch.arange(n) / length)`.
     """
     return [
-        (sink, [value for value in values if value.iteration and not value.assumed], _of_drivers(freed_by))
+        (
+            sink,
+            [value for value in values if value.iteration and not value.assumed],
+            _of_drivers(freed_by),
+        )
         for sink, values, freed_by in _backwards(tape, visited)
         if sink.assumed
     ]
@@ -114,7 +138,11 @@ def _backwards(
             yield sink, [], {}
             continue
         values = [value for value in visits(sink) if value.saves or value.flags & _SAVES_BESIDES]
-        yield sink, values, {id(value): freed_by[id(value)] for value in values if id(value) in freed_by}
+        yield (
+            sink,
+            values,
+            {id(value): freed_by[id(value)] for value in values if id(value) in freed_by},
+        )
         if not sink.retain_graph and not sink.create_graph:
             for value in values:
                 freed_by.setdefault(id(value), sink)

@@ -1,4 +1,6 @@
-"""Windows: gradients accumulated over rounds of a loop, for a step that a counter lets through every so often."""
+"""Windows: gradients accumulated over rounds of a loop, for a step that a counter lets through
+every so often.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,18 @@ from collections.abc import Collection, Iterator, Sequence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.paths import Paths
-from gradlint.tape import Backward, End, Event, Fact, Iteration, Kind, OptimizerStep, Tape, Value, ZeroGrad
+from gradlint.tape import (
+    Backward,
+    End,
+    Event,
+    Fact,
+    Iteration,
+    Kind,
+    OptimizerStep,
+    Tape,
+    Value,
+    ZeroGrad,
+)
 from gradlint_rules.accounts import Account, Key, Update, accounts_on, key
 from gradlint_rules.asked import of_tape
 from gradlint_rules.words import bare
@@ -17,7 +30,9 @@ from gradlint_rules.words import bare
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The gradients of one loss that one step used, and those of its kind that were cleared before it."""
+    """The gradients of one loss that one step used, and those of its kind that were cleared before
+    it.
+    """
 
     update: Update
     fresh: tuple[Backward, ...]
@@ -50,7 +65,9 @@ class Accumulation:
     @property
     def condition(self) -> str:
         """When the step comes."""
-        return f"`{self.gate.text}`" if self.gate.detail == "true" else f"`{self.gate.text}` is false"
+        return (
+            f"`{self.gate.text}`" if self.gate.detail == "true" else f"`{self.gate.text}` is false"
+        )
 
     @property
     def defeat(self) -> Event | None:
@@ -60,7 +77,9 @@ class Accumulation:
 
     @property
     def clearings(self) -> list[Event]:
-        """What ends a window before its time: not what clears in every round, which does not change its end."""
+        """What ends a window before its time: not what clears in every round, which does not change
+        its end.
+        """
         return [event for event in self.account.clearings if not self._is_defeat(event)]
 
     def _is_defeat(self, event: Event) -> bool:
@@ -73,14 +92,20 @@ class Accumulation:
 
     @property
     def is_early(self) -> bool:
-        """Whether the first update holds one micro-batch, of the first round, and the next holds several."""
+        """Whether the first update holds one micro-batch, of the first round, and the next holds
+        several.
+        """
         if len(self.windows) < 2 or self.sizes[1] < 2 or self.windows[0].rounds(self.depth) != [0]:
             return False
         first = self.windows[0].update
-        return self.filled(first) == 1 and all(_round(sink, self.loop) is not None for sink in first.fresh)
+        return self.filled(first) == 1 and all(
+            _round(sink, self.loop) is not None for sink in first.fresh
+        )
 
     def filled(self, update: Update) -> int:
-        """How many gradients of this loss an update used, or was to use, those of other loops too."""
+        """How many gradients of this loss an update used, or was to use, those of other loops
+        too.
+        """
         wiped = [wiped.sink for wiped in update.wiped if self._is_defeat(wiped.clearing)]
         return sum(key(sink) == key(self.sinks[0]) for sink in (*update.fresh, *wiped))
 
@@ -94,13 +119,20 @@ def accumulations(paths: Paths) -> Iterator[Accumulation]:
 def accumulations_on(tape: Tape) -> list[Accumulation]:
     """Every accumulation on a path; none where a branch goes both ways."""
     updated = [account for account in accounts_on(tape) if account.updates]
-    return [found for account in updated for found in _of(account)] if updated and _is_uniform(tape) else []
+    return (
+        [found for account in updated for found in _of(account)]
+        if updated and _is_uniform(tape)
+        else []
+    )
 
 
 def _is_uniform(tape: Tape) -> bool:
     """Whether no branch that is free to go either way goes both ways."""
     sides: dict[Span, bool] = {}
-    return all(sides.setdefault(decision.at, decision.holds) is decision.holds for decision in tape.decisions)
+    return all(
+        sides.setdefault(decision.at, decision.holds) is decision.holds
+        for decision in tape.decisions
+    )
 
 
 def _of(account: Account) -> Iterator[Accumulation]:
@@ -130,9 +162,15 @@ def _depth(sink: Backward, step: OptimizerStep) -> int | None:
     return depth
 
 
-def _accumulation(account: Account, sink: Backward, step: OptimizerStep, loop: int, depth: int) -> Accumulation | None:
-    sinks = [one for one in account.backwards if key(one) == key(sink) and _round(one, loop) is not None]
-    steps = [u for u in account.updates if key(u.step) == key(step) and _round(u.step, loop) is not None]
+def _accumulation(
+    account: Account, sink: Backward, step: OptimizerStep, loop: int, depth: int
+) -> Accumulation | None:
+    sinks = [
+        one for one in account.backwards if key(one) == key(sink) and _round(one, loop) is not None
+    ]
+    steps = [
+        u for u in account.updates if key(u.step) == key(step) and _round(u.step, loop) is not None
+    ]
     if any(one.order < (account.optimizer.order or 0) for one in sinks):
         return None  # another optimizer used these
     in_rounds = {_round(one, loop) for one in sinks}
@@ -140,7 +178,11 @@ def _accumulation(account: Account, sink: Backward, step: OptimizerStep, loop: i
     if not in_rounds - stepped or _alternates(account, loop, in_rounds, stepped):
         return None
     gate = _gate(
-        account.tape, step, loop, sorted(r for r in in_rounds if r is not None), {r for r in stepped if r is not None}
+        account.tape,
+        step,
+        loop,
+        sorted(r for r in in_rounds if r is not None),
+        {r for r in stepped if r is not None},
     )
     if gate is None:
         return None
@@ -149,8 +191,12 @@ def _accumulation(account: Account, sink: Backward, step: OptimizerStep, loop: i
     return Accumulation(account, loop, depth, gate, tuple(sinks), windows) if windows else None
 
 
-def _alternates(account: Account, loop: int, rounds: set[int | None], stepped: set[int | None]) -> bool:
-    """Whether every round without a step is the turn of another optimizer, which does not step in those with one."""
+def _alternates(
+    account: Account, loop: int, rounds: set[int | None], stepped: set[int | None]
+) -> bool:
+    """Whether every round without a step is the turn of another optimizer, which does not step in
+    those with one.
+    """
     turns: dict[int, set[int | None]] = {}
     for step in account.tape.of(OptimizerStep):
         if (number := _round(step, loop)) is not None:
@@ -172,8 +218,12 @@ def _round(event: Event, loop: int) -> int | None:
     return next((number for owner, number in event.iteration if owner == loop), None)
 
 
-def _gate(tape: Tape, step: OptimizerStep, loop: int, rounds: list[int], stepped: set[int]) -> Fact | None:
-    """The condition that holds in the rounds with a step and in no other: the last one before the step."""
+def _gate(
+    tape: Tape, step: OptimizerStep, loop: int, rounds: list[int], stepped: set[int]
+) -> Fact | None:
+    """The condition that holds in the rounds with a step and in no other: the last one before the
+    step.
+    """
     sides: dict[Key, dict[int, tuple[Fact, set[str]]]] = {}
     for event in tape.facts("branch"):
         number = _round(event, loop)
@@ -190,7 +240,9 @@ def _gate(tape: Tape, step: OptimizerStep, loop: int, rounds: list[int], stepped
 
 
 def _decides_on(gate: Fact, step: OptimizerStep) -> bool:
-    """Whether the step hangs on a branch: it stands inside its statement, or behind one that can leave."""
+    """Whether the step hangs on a branch: it stands inside its statement, or behind one that can
+    leave.
+    """
     depth = len(gate.stack)
     if step.stack[:depth] != gate.stack:
         return False  # asked in a call that had returned before the step
@@ -208,7 +260,9 @@ def _decides(said: dict[int, set[str]], rounds: list[int], stepped: set[int]) ->
 
 
 def is_counted(accumulation: Accumulation) -> bool:
-    """Whether the step comes every so often, and not from some round on: no two in a row, but at the end."""
+    """Whether the step comes every so often, and not from some round on: no two in a row, but at
+    the end.
+    """
     rounds = sorted(
         number
         for window in accumulation.windows
@@ -254,7 +308,9 @@ def continues(accumulation: Accumulation) -> bool:
     if end is None or not any(sink.order > last.order for sink in accumulation.sinks):
         return False
     place = key(accumulation.sinks[0])
-    following = (e for e in accumulation.account.backwards if e.order > end.order and key(e) == place)
+    following = (
+        e for e in accumulation.account.backwards if e.order > end.order and key(e) == place
+    )
     after = next(following, None)
     between = accumulation.tape.events[end.order : after.order] if after is not None else []
     clearings = accumulation.clearings
@@ -263,17 +319,22 @@ def continues(accumulation: Accumulation) -> bool:
 
 
 def _goes_on(accumulation: Accumulation, after: Backward) -> bool:
-    """Whether the counter goes on into the next loop, so that the window across both is as large as any other.
+    """Whether the counter goes on into the next loop, so that the window across both is as large as
+    any other.
 
-    The first of all can be larger, `if step > 0 and step % n == 0`: then the steps come in other rounds of the next
-    loop, and all windows from there on are of one size.
+    The first of all can be larger, `if step > 0 and step % n == 0`: then the steps come in other
+    rounds of the next loop, and all windows from there on are of one size.
     """
-    following = [update for update in accumulation.account.updates if update.step.order > after.order]
+    following = [
+        update for update in accumulation.account.updates if update.step.order > after.order
+    ]
     sizes = {accumulation.filled(update) for update in following}
     if following and accumulation.filled(following[0]) == max(accumulation.sizes):
         return True
     loop = after.iteration[accumulation.depth][0]
-    return len(sizes) == 1 and _stepped(accumulation, loop) != _stepped(accumulation, accumulation.loop)
+    return len(sizes) == 1 and _stepped(accumulation, loop) != _stepped(
+        accumulation, accumulation.loop
+    )
 
 
 def _stepped(accumulation: Accumulation, loop: int) -> set[int]:
@@ -293,8 +354,32 @@ def _end_of(tape: Tape, loop: int) -> Iteration | None:
     return next((event for event in rounds if not event.begins and event.last), None)
 
 
-_KEEP = {"scale", "mul", "div", "truediv", "true_divide", "divide", "add", "sub", "neg", "sum", "to"}
-_KEEP |= {"float", "half", "double", "bfloat16", "stack", "cat", "squeeze", "view", "reshape", "clone", "contiguous"}
+_KEEP = {
+    "scale",
+    "mul",
+    "div",
+    "truediv",
+    "true_divide",
+    "divide",
+    "add",
+    "sub",
+    "neg",
+    "sum",
+    "to",
+}
+_KEEP |= {
+    "float",
+    "half",
+    "double",
+    "bfloat16",
+    "stack",
+    "cat",
+    "squeeze",
+    "view",
+    "reshape",
+    "clone",
+    "contiguous",
+}
 _KEEP |= {"positive", "cuda", "part"}
 _MEANS = {"mean", "nanmean"}
 _ARITHMETIC = {"add", "sub", "mul", "div", "floor_divide", "remainder"}
@@ -303,9 +388,11 @@ _LOSSES = ("_loss", "cross_entropy", "_div", "_with_logits", "nll", "_nll")
 
 
 def is_whole_mean(sinks: Sequence[Backward]) -> bool:
-    """Whether losses of a window are means over their batches, or sums with such terms, and divided by nothing since.
+    """Whether losses of a window are means over their batches, or sums with such terms, and divided
+    by nothing since.
 
-    A sum that is divided by a count that all of them share, of the whole batch, is a part of one mean.
+    A sum that is divided by a count that all of them share, of the whole batch, is a part of one
+    mean.
     """
     loss, shared = sinks[0].value, _shared(sinks)
     seen, pending = {id(loss)}, [loss]
@@ -325,29 +412,39 @@ def is_whole_mean(sinks: Sequence[Backward]) -> bool:
 
 
 def _shared(sinks: Sequence[Backward]) -> frozenset[int]:
-    """What all of these losses are computed from, by id; nothing where no data or part of a batch is of one alone."""
+    """What all of these losses are computed from, by id; nothing where no data or part of a batch
+    is of one alone.
+    """
     first, *others = ({id(value) for value in sink.ancestors} for sink in sinks)
     shared = first.intersection(*others)
     own = [value for value in sinks[0].ancestors if id(value) not in shared]
-    depth = len(sinks[0].iteration)  # what is made before the rounds, and is of one alone, is a part as well
+    depth = len(
+        sinks[0].iteration
+    )  # what is made before the rounds, and is of one alone, is a part as well
     differs = any(value.kind is Kind.DATA or len(value.iteration) < depth for value in own)
     return frozenset(shared) if differs or any(map(_is_part, sinks[0].ancestors)) else frozenset()
 
 
 def _is_part(value: Value) -> bool:
-    """Whether it holds some of the elements of another tensor: an output of `split`, `x[start : start + 8]`."""
+    """Whether it holds some of the elements of another tensor: an output of `split`,
+    `x[start : start + 8]`.
+    """
     return "multi-output" in value.flags or bare(value.op) == "getitem"
 
 
 def _weighted(loss: Value, shared: Collection[int]) -> set[int]:
-    """The terms of a sum that each have a weight of their own, which is none of the window: that is one for all."""
+    """The terms of a sum that each have a weight of their own, which is none of the window: that is
+    one for all.
+    """
     seen, terms = {id(loss)}, [loss]
     for value in terms:
         for source in value.inputs if _keeps_scale(value) and not _is_scaled(value, shared) else ():
             if source.requires_grad and id(source) not in seen:
                 seen.add(id(source))
                 terms.append(source)
-    products = [term for term in terms if bare(term.op) in ("mul", "multiply") and _is_scaled(term, shared)]
+    products = [
+        term for term in terms if bare(term.op) in ("mul", "multiply") and _is_scaled(term, shared)
+    ]
     weights = {id(term): _weight(term) for term in products}
     return set(weights) if len(set(weights.values())) > 1 else set()
 
@@ -359,18 +456,29 @@ def _weight(product: Value) -> object:
 
 
 def _is_of(divided: Value, made: Value) -> bool:
-    """Whether what is made of a divided value is divided, too: a mean of losses, and what is made of a loss."""
-    return bare(made.op) in _MEANS or (made.op == "call" and "loss" in f"{divided.name} {divided.text}".lower())
+    """Whether what is made of a divided value is divided, too: a mean of losses, and what is made
+    of a loss.
+    """
+    return bare(made.op) in _MEANS or (
+        made.op == "call" and "loss" in f"{divided.name} {divided.text}".lower()
+    )
 
 
 def is_unreduced(value: Value) -> bool:
     """Whether a loss was asked for as a sum, or element by element."""
-    return bool(value.flags & {"sum-reduction", "none-reduction"}) or value.argument("reduction") in ("sum", "none")
+    return bool(value.flags & {"sum-reduction", "none-reduction"}) or value.argument(
+        "reduction"
+    ) in ("sum", "none")
 
 
 def _is_scaled(value: Value, shared: Collection[int]) -> bool:
-    """Whether this divides by a number but one, or by what all losses share, or multiplies by one below 1."""
-    is_by_tensor = len([source for source in value.inputs if source.in_torch and not _can_be_number(source)]) > 1
+    """Whether this divides by a number but one, or by what all losses share, or multiplies by one
+    below 1.
+    """
+    is_by_tensor = (
+        len([source for source in value.inputs if source.in_torch and not _can_be_number(source)])
+        > 1
+    )
     if "division" in value.flags or bare(value.op) in ("div", "true_divide", "divide", "truediv"):
         divisor = value.argument(1, "other")
         if 1 in (value.factor, divisor):
@@ -383,7 +491,9 @@ def _is_scaled(value: Value, shared: Collection[int]) -> bool:
 
 
 def _is_of_all(divisor: Value, shared: Collection[int]) -> bool:
-    """Whether a divisor without gradient is computed from what all losses share, and from constants."""
+    """Whether a divisor without gradient is computed from what all losses share, and from
+    constants.
+    """
     if divisor.requires_grad:
         return False
     seen, pending = {id(divisor)}, [divisor]
@@ -401,7 +511,9 @@ def _is_of_all(divisor: Value, shared: Collection[int]) -> bool:
 
 
 def _can_be_number(value: Value) -> bool:
-    """Whether nothing is known of a value: the window can come from any object's configuration, or be looked up."""
+    """Whether nothing is known of a value: the window can come from any object's configuration, or
+    be looked up.
+    """
     if value.op == "part" or bare(value.op) in _ARITHMETIC:
         return all(map(_can_be_number, value.inputs))
     if value.op == "call" and value.assumed:
@@ -417,7 +529,9 @@ def is_mean(value: Value) -> bool:
     is_ratio = name in ("div", "truediv", "true_divide", "divide") and len(value.inputs) > 1
     said = f"{value.text.partition('(')[0]} {value.name}".lower()
     return is_ratio or (
-        value.op == "call" and "loss" in value.text.lower() + value.name.lower() and not _SUM.search(said)
+        value.op == "call"
+        and "loss" in value.text.lower() + value.name.lower()
+        and not _SUM.search(said)
     )
 
 

@@ -8,7 +8,17 @@ from collections.abc import Iterable, Sequence
 
 from gradlint.finding import Related, Severity, Span
 from gradlint.owners import grouped
-from gradlint.tape import HANDED, Backward, Decision, Kind, Optimizer, Parameter, Scheduler, Value, leaves
+from gradlint.tape import (
+    HANDED,
+    Backward,
+    Decision,
+    Kind,
+    Optimizer,
+    Parameter,
+    Scheduler,
+    Value,
+    leaves,
+)
 
 PLACES = 4
 _FEW = 3
@@ -38,7 +48,9 @@ def operation(op: str) -> str:
 
 
 def maker(value: Value) -> str:
-    """How a message names the operation that made `value`: as the user wrote an operator, or by its name."""
+    """How a message names the operation that made `value`: as the user wrote an operator, or by its
+    name.
+    """
     if value.layer:  # the text is the call of the whole `nn.Sequential`
         return f"{operation(value.op)} in `{value.layer}`"
     is_named = not value.text or bare(value.op) in value.text
@@ -47,7 +59,9 @@ def maker(value: Value) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def bare(op: str) -> str:
-    """The last word of an operation's name, the same for operators and in-place twins: `torch.Tensor.mul_` is mul."""
+    """The last word of an operation's name, the same for operators and in-place twins:
+    `torch.Tensor.mul_` is mul.
+    """
     return op.rpartition(".")[2].strip("_")
 
 
@@ -57,20 +71,28 @@ def listed(words: Sequence[str]) -> str:
 
 
 def owners(parameters: Iterable[Parameter], known: Iterable[Value]) -> list[str]:
-    """A few parameters by their names; more by the modules of which all that is known is among them."""
+    """A few parameters by their names; more by the modules of which all that is known is among
+    them.
+    """
     names = list(dict.fromkeys(parameter.path for parameter in parameters))
     if len(names) > _FEW:
-        names = grouped(names, (value.parameter.path for value in known if value.parameter is not None))
+        names = grouped(
+            names, (value.parameter.path for value in known if value.parameter is not None)
+        )
     return [f"`{name}`" for name in names]
 
 
 def shortly(words: Sequence[str]) -> str:
     """`a`, `b` and `c`; of more, `a`, `b` and 2 more."""
-    return listed(words) if len(words) <= _FEW else f"{', '.join(words[:2])} and {len(words) - 2} more"
+    return (
+        listed(words) if len(words) <= _FEW else f"{', '.join(words[:2])} and {len(words) - 2} more"
+    )
 
 
 def when(decisions: Iterable[Decision]) -> str:
-    """` when `valid.any()` is false`, with a space before it; nothing where nothing has to be decided."""
+    """` when `valid.any()` is false`, with a space before it; nothing where nothing has to be
+    decided.
+    """
     said = list(dict.fromkeys(str(decision) for decision in decisions))
     return f" when {listed(said[-3:])}" if said else ""
 
@@ -85,19 +107,25 @@ def backward(sink: Backward) -> str:
 
 
 def loss_of(sink: Backward) -> str:
-    """How a message names the loss of a sink: as it is called there, or by its own name (`engine.backward(loss)`)."""
+    """How a message names the loss of a sink: as it is called there, or by its own name
+    (`engine.backward(loss)`).
+    """
     if sink.assumed:
         is_handed = any(HANDED in value.flags for value in sink.ancestors)
         return f"what `{sink.text}` is given" if is_handed else f"the result of `{sink.text}`"
     if sink.loss:
         return f"`{sink.loss}`"
     called = _CALLED.match(sink.text)
-    is_given = called is not None and re.match(re.escape(sink.value.title) + "[,)]", sink.text[called.end() :])
+    is_given = called is not None and re.match(
+        re.escape(sink.value.title) + "[,)]", sink.text[called.end() :]
+    )
     return f"`{called[1]}`" if called and not is_given else quoted(sink.value)
 
 
 def severity_in(sink: Backward, value: Value) -> Severity | None:
-    """That of what happens in a part where an argument alone can carry the gradient: whether it does is not in view."""
+    """That of what happens in a part where an argument alone can carry the gradient: whether it
+    does is not in view.
+    """
     is_argument = sink.assumed and all(leaf.kind is Kind.UNKNOWN for leaf in leaves(value))
     return Severity.WARNING if is_argument else None
 
@@ -105,12 +133,16 @@ def severity_in(sink: Backward, value: Value) -> Severity | None:
 def to_sink(sink: Backward) -> Related:
     """The place of a sink, for the reader."""
     if sink.assumed:
-        return Related(sink.at, f"{loss_of(sink)} is taken to be back-propagated: nothing in view calls it")
+        return Related(
+            sink.at, f"{loss_of(sink)} is taken to be back-propagated: nothing in view calls it"
+        )
     return Related(sink.at, f"{loss_of(sink)} is back-propagated here")
 
 
 def is_out_of_view(made: Optimizer | Scheduler) -> bool:
-    """Whether a class out of view made it, whose `step` can do as it likes: `LinearWarmUp(optimizer, warmup=0.1)`."""
+    """Whether a class out of view made it, whose `step` can do as it likes:
+    `LinearWarmUp(optimizer, warmup=0.1)`.
+    """
     return not made.cls and _MADE.match(made.name) is not None
 
 

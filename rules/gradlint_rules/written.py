@@ -11,17 +11,33 @@ from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.uncut import is_grad_mode, values_of
 
 _OPERATORS: dict[type[ast.operator], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**", ast.Mod: "%",
-    ast.FloorDiv: "//", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**",
+    ast.Mod: "%",
+    ast.FloorDiv: "//", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<",
+    ast.RShift: ">>",
 }  # fmt: skip
-_ONLY_IN_PLACE = {"copy_", "zero_", "fill_", "fill_diagonal_", "normal_", "uniform_", "bernoulli_", "random_", "set_"}
+_ONLY_IN_PLACE = {
+    "copy_",
+    "zero_",
+    "fill_",
+    "fill_diagonal_",
+    "normal_",
+    "uniform_",
+    "bernoulli_",
+    "random_",
+    "set_",
+}
 _PLACES = (ast.Name, ast.Attribute)
 
 
 def out_of_place(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The edits that leave the old tensor as it is."""
     statement = source.statement(finding.at)
-    contexts = [item.context_expr for outer in source.around(statement) for item in getattr(outer, "items", ())]
+    contexts = [
+        item.context_expr
+        for outer in source.around(statement)
+        for item in getattr(outer, "items", ())
+    ]
     if any(is_grad_mode(context, source) for context in contexts):
         raise NoFixError("out of place, the result would be without a graph")
     if "alias" in finding.hints and not _names_the_whole(statement, finding, source):
@@ -30,7 +46,9 @@ def out_of_place(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         case ast.AugAssign(target=ast.Subscript(value=value)) if finding.hints.get("of") == "part":
             return _on_a_copy(value, statement, source)
         case ast.AugAssign(target=target, op=op, value=value):
-            operand = source.text(value) if isinstance(value, ast.Constant) else source.operand(value)
+            operand = (
+                source.text(value) if isinstance(value, ast.Constant) else source.operand(value)
+            )
             new = f"{source.text(target)} {_OPERATORS[type(op)]} {operand}"
             return (source.rewrite(statement, f"{source.text(target)} = {new}"),)
         case ast.Assign(targets=[ast.Subscript(value=value)]) if not _writes(statement.value):
@@ -55,7 +73,9 @@ def _call(finding: Finding, source: FixSource) -> ast.Call:
 
 
 def _of_call(call: ast.Call, statement: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
-    """A method or function ending in `_`, one with `inplace=True` or `out=`, or a module made with `inplace=True`."""
+    """A method or function ending in `_`, one with `inplace=True` or `out=`, or a module made with
+    `inplace=True`.
+    """
     out = next((keyword for keyword in call.keywords if keyword.arg == "out"), None)
     if out is not None:
         if not _is_whole(call, statement):
@@ -69,7 +89,9 @@ def _of_call(call: ast.Call, statement: ast.stmt, source: FixSource) -> tuple[Ed
     if inplace:
         head = _rebinding(call, call.args[0], statement, source)
         return (*head, source.remove_argument(call, inplace[0]))
-    return tuple(source.remove_argument(made, keyword) for made, keyword in _made_inplace(call.func, source))
+    return tuple(
+        source.remove_argument(made, keyword) for made, keyword in _made_inplace(call.func, source)
+    )
 
 
 def _of_method(call: ast.Call, statement: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
@@ -77,13 +99,17 @@ def _of_method(call: ast.Call, statement: ast.stmt, source: FixSource) -> tuple[
     is_function = source.called(call.func).startswith("torch.")
     root = call.args[0] if is_function and call.args else _root(call)
     if any(link.attr in _ONLY_IN_PLACE for link in chain) or isinstance(root, ast.Subscript):
-        return _on_a_copy(root.value if isinstance(root, ast.Subscript) else root, statement, source)
+        return _on_a_copy(
+            root.value if isinstance(root, ast.Subscript) else root, statement, source
+        )
     head = _rebinding(call, root, statement, source)
     renamed = [link for link in chain if link.attr.endswith("_")]
     return (*head, *(source.replace_name(link, link.attr.rstrip("_")) for link in renamed))
 
 
-def _rebinding(call: ast.Call, root: ast.expr, statement: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
+def _rebinding(
+    call: ast.Call, root: ast.expr, statement: ast.stmt, source: FixSource
+) -> tuple[Edit, ...]:
     """`x = ` before a call that stands alone, so that its result is what `x` is from now on."""
     if not _is_whole(call, statement):
         return ()
@@ -128,13 +154,17 @@ def _root(call: ast.Call) -> ast.expr:
 
 
 def _writes(value: ast.expr) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr.endswith("_") for node in ast.walk(value))
+    return any(
+        isinstance(node, ast.Attribute) and node.attr.endswith("_") for node in ast.walk(value)
+    )
 
 
 def _made_inplace(module: ast.expr, source: FixSource) -> list[tuple[ast.Call, ast.keyword]]:
     """The calls that make a module (or its parts) with `inplace=True`, and that argument."""
     made = [node for value in values_of(module, source, module) for node in ast.walk(value)]
-    found = [(node, keyword) for node in made if isinstance(node, ast.Call) for keyword in node.keywords]
+    found = [
+        (node, keyword) for node in made if isinstance(node, ast.Call) for keyword in node.keywords
+    ]
     inplace = [(call, keyword) for call, keyword in found if keyword.arg == "inplace"]
     if not inplace:
         raise NoFixError("what writes in place stands elsewhere")
@@ -142,7 +172,9 @@ def _made_inplace(module: ast.expr, source: FixSource) -> list[tuple[ast.Call, a
 
 
 def with_grad_mode_off(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """Puts a statement under `torch.no_grad()`: into the neighbour that is, or under one of its own."""
+    """Puts a statement under `torch.no_grad()`: into the neighbour that is, or under one of its
+    own.
+    """
     statement = source.statement(finding.at)
     block = source.block(statement)
     index = block.index(statement)

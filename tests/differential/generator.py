@@ -1,4 +1,6 @@
-"""Programs that train tiny models, made up from a seed: branches on flags, helpers, modes, cuts, writes in place."""
+"""Programs that train tiny models, made up from a seed: branches on flags, helpers, modes, cuts,
+writes in place.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def frozen():
 
 @dataclass(frozen=True)
 class Program:
-    """A program, the names of its flags, and how it is given them: "arguments", "options" or "script"."""
+    """A program, the names of its flags, and how it is given them: "arguments", "options" or
+    "script".
+    """
 
     text: str
     flags: tuple[str, ...]
@@ -130,7 +134,11 @@ class _Generator:
 
     def fill(self, phrase: str, depth: int, **known: str) -> str:
         """A phrase with its blanks filled: `{h}` and `{g}` by matrices."""
-        wanted = {name: self.operand(depth) for name in ("h", "g") if "{" + name + "}" in phrase and name not in known}
+        wanted = {
+            name: self.operand(depth)
+            for name in ("h", "g")
+            if "{" + name + "}" in phrase and name not in known
+        }
         return phrase.format(**wanted, **known, m=self.scope.model)
 
     # expressions
@@ -139,7 +147,8 @@ class _Generator:
         made = self.matrix(depth)
         return (
             made
-            if made.isidentifier() or (made.endswith(")") and made[0] not in "-(1" and " " not in made)
+            if made.isidentifier()
+            or (made.endswith(")") and made[0] not in "-(1" and " " not in made)
             else f"({made})"
         )
 
@@ -157,7 +166,9 @@ class _Generator:
             "constant": lambda: self.fill(self.choose.choice(CONSTANTS), 0),
             "layer": lambda: self.fill(self.choose.choice(LAYERS), depth - 1),
             "helper": lambda: self.helped(depth - 1),
-            "either": lambda: f"{self.operand(depth - 1)} if {self.flag()} else {self.operand(depth - 1)}",
+            "either": lambda: (
+                f"{self.operand(depth - 1)} if {self.flag()} else {self.operand(depth - 1)}"
+            ),
         }
         weights = {
             "unary": 6.0,
@@ -176,7 +187,9 @@ class _Generator:
     def helped(self, depth: int) -> str:
         helper = self.choose.choice(self.scope.helpers)
         if helper.startswith("helper"):
-            form = self.choose.choice(["({h}, {flag})", "(*[{h}], flag={flag})", "(**{{'h': {h}, 'flag': {flag}}})"])
+            form = self.choose.choice(
+                ["({h}, {flag})", "(*[{h}], flag={flag})", "(**{{'h': {h}, 'flag': {flag}}})"]
+            )
             helper = helper.replace("({h}, {flag})", form)
         return helper.format(h=self.matrix(depth), flag=self.flag())
 
@@ -216,10 +229,19 @@ class _Generator:
             "detach": self.cuts,
         }
         if nesting < 2:
-            weights |= {"branch": 3.0 if self.scope.flags else 0.0, "mode": 0.4 + 8 * self.cuts, "closure": 0.6}
+            weights |= {
+                "branch": 3.0 if self.scope.flags else 0.0,
+                "mode": 0.4 + 8 * self.cuts,
+                "closure": 0.6,
+            }
             weights |= {"loop": 0.6, "early": 0.4, "attempt": 0.3, "grow": 0.3, "last": 0.3}
         if self.in_place:
-            weights |= {"write": 6.0, "view": 1.5, "quiet": 1.0, "parameter": 0.5 if self.scope.model else 0.0}
+            weights |= {
+                "write": 6.0,
+                "view": 1.5,
+                "quiet": 1.0,
+                "parameter": 0.5 if self.scope.model else 0.0,
+            }
             weights |= {"alias": 1.5, "twin": 0.5}
         return weights
 
@@ -251,7 +273,11 @@ class _Generator:
             self.statements(self.choose.choice([1, 1, 2]), nesting + 1)
 
     def flagged_mode(self) -> dict[str, float]:
-        return {f"torch.set_grad_enabled({self.flag()})": 2.0, "frozen()": 1.0} if self.scope.flags else {}
+        return (
+            {f"torch.set_grad_enabled({self.flag()})": 2.0, "frozen()": 1.0}
+            if self.scope.flags
+            else {}
+        )
 
     def call(self, nesting: int) -> None:
         self.emit("torch.set_grad_enabled(False)")
@@ -277,7 +303,9 @@ class _Generator:
         self.emit("", f"{target} = {name}({self.matrix(1)})")
 
     def loop(self, nesting: int) -> None:
-        head = self.choose.choice(["for _ in range(2):", f"for k in [{self.matrix(1)}, {self.matrix(1)}]:"])
+        head = self.choose.choice(
+            ["for _ in range(2):", f"for k in [{self.matrix(1)}, {self.matrix(1)}]:"]
+        )
         target = self.variable()
         with self.block(head):
             if "k in" in head:
@@ -294,7 +322,13 @@ class _Generator:
         else:
             self.emit(f"{parts} += [{self.matrix(1)}]")
         joined = self.choose.choice(
-            ["sum({p})", "torch.stack({p}).sum(0)", "{p}[-1]", "torch.cat({p})[:4]", "sum(p * 0.5 for p in {p})"]
+            [
+                "sum({p})",
+                "torch.stack({p}).sum(0)",
+                "{p}[-1]",
+                "torch.cat({p})[:4]",
+                "sum(p * 0.5 for p in {p})",
+            ]
         )
         self.emit(f"{target} = {joined.format(p=parts)}")
 
@@ -334,7 +368,9 @@ class _Generator:
     # writes in place
 
     def write(self, nesting: int) -> None:
-        self.emit(self.fill(self.choose.choice(IN_PLACE), self.choose.choice([0, 1]), v=self.variable()))
+        self.emit(
+            self.fill(self.choose.choice(IN_PLACE), self.choose.choice([0, 1]), v=self.variable())
+        )
 
     def quiet(self, nesting: int) -> None:
         with self.block("with torch.no_grad():"):
@@ -343,7 +379,15 @@ class _Generator:
     def view(self, nesting: int) -> None:
         name, base = self.name("view"), self.variable()
         shown = self.choose.choice(
-            ["{v}.view(4, 3)", "{v}[:]", "{v}.detach()", "{v}.data", "{v}.t().t()", "{v}.view_as({v})", "{v}"]
+            [
+                "{v}.view(4, 3)",
+                "{v}[:]",
+                "{v}.detach()",
+                "{v}.data",
+                "{v}.t().t()",
+                "{v}.view_as({v})",
+                "{v}",
+            ]
         )
         self.emit(f"{name} = {shown.format(v=base)}")
         self.scope.matrices.append(name)
@@ -359,20 +403,36 @@ class _Generator:
     def twin(self, nesting: int) -> None:
         """What lies beside a tensor: its memory without its graph, or a leaf of its shape."""
         name, base = self.name("twin"), self.variable()
-        made = [f"{base}.data", f"{base}.data.view(4, 3)", f"{base}.data.float()", f"torch.zeros_like({base})"]
-        made += [f"torch.zeros_like({base}).requires_grad_()", f"torch.empty_like({base}).fill_(0.5).requires_grad_()"]
+        made = [
+            f"{base}.data",
+            f"{base}.data.view(4, 3)",
+            f"{base}.data.float()",
+            f"torch.zeros_like({base})",
+        ]
+        made += [
+            f"torch.zeros_like({base}).requires_grad_()",
+            f"torch.empty_like({base}).fill_(0.5).requires_grad_()",
+        ]
         self.emit(f"{name} = {self.choose.choice(made)}")
         self.scope.matrices.append(name)
-        self.emit(self.fill(self.choose.choice(IN_PLACE), 0, v=self.choose.choice([name, name, base])))
+        self.emit(
+            self.fill(self.choose.choice(IN_PLACE), 0, v=self.choose.choice([name, name, base]))
+        )
 
     def shown_parameter(self) -> str:
         """A write in place into what is a parameter, a view of it, or beside it."""
-        held = self.choose.choice(["scale", "first.weight", "second.bias", "norm.weight", "heads['a'].weight"])
+        held = self.choose.choice(
+            ["scale", "first.weight", "second.bias", "norm.weight", "heads['a'].weight"]
+        )
         shown = self.fill(self.choose.choice(PARAMETER_ALIASES), 0, p=f"{self.scope.model}.{held}")
         return f"{shown}.{self.choose.choice(['add_(1.0)', 'mul_(0.5)', 'exp_()', 'zero_()', 'clamp_(min=0.0)'])}"
 
     def parameter(self, nesting: int) -> None:
-        line = self.fill(self.choose.choice(PARAMETER_WRITES), 0) if self.chance(0.5) else self.shown_parameter()
+        line = (
+            self.fill(self.choose.choice(PARAMETER_WRITES), 0)
+            if self.chance(0.5)
+            else self.shown_parameter()
+        )
         if self.chance(0.5):
             with self.block("with torch.no_grad():"):
                 self.emit(line)
@@ -396,7 +456,11 @@ class _Generator:
         name = self.name("helper")
         if self.chance(1.5 * self.cuts):
             self.emit(f"@{self.pick(MODES)}")
-        self.function(f"def {name}(h, flag):", Scope(["h"], ["flag"], "", list(self.helpers)), lambda: self.matrix(1))
+        self.function(
+            f"def {name}(h, flag):",
+            Scope(["h"], ["flag"], "", list(self.helpers)),
+            lambda: self.matrix(1),
+        )
         self.helpers.append(name + "({h}, {flag})")
 
     def generator(self) -> None:
@@ -409,7 +473,12 @@ class _Generator:
         self.emit("", "")
         self.scope = before
         self.helpers.append(
-            self.choose.choice([f"sum({name}({{h}}, {{flag}}))", f"torch.stack(list({name}({{h}}, {{flag}}))).mean(0)"])
+            self.choose.choice(
+                [
+                    f"sum({name}({{h}}, {{flag}}))",
+                    f"torch.stack(list({name}({{h}}, {{flag}}))).mean(0)",
+                ]
+            )
         )
 
     def net(self) -> None:
@@ -453,11 +522,21 @@ class _Generator:
         ]
 
     def penalty(self) -> str:
-        return f"({self.choose.choice(['self.scale', 'self.first.weight', 'self.second.weight.detach()'])} ** 2).sum()"
+        return (
+            f"({self.choose.choice(['self.scale', 'self.first.weight', 'self.second.weight.detach()'])} "
+            "** 2).sum()"
+        )
 
     def activation(self) -> str:
         return self.choose.choice(
-            ["nn.ReLU()", "nn.Tanh()", "nn.GELU()", "nn.ReLU(inplace=True)", "nn.Sigmoid()", "nn.Identity()"]
+            [
+                "nn.ReLU()",
+                "nn.Tanh()",
+                "nn.GELU()",
+                "nn.ReLU(inplace=True)",
+                "nn.Sigmoid()",
+                "nn.Identity()",
+            ]
         )
 
     # the training
@@ -492,10 +571,21 @@ class _Generator:
         self.scope = Scope([], flags, "model", helpers, ["model.penalty"])
         self.emit("torch.manual_seed(0)", f"model = Net({self.flag()})")
         self.freeze()
-        self.emit(f"optimizer = torch.optim.{self.choose.choice(['SGD', 'Adam', 'AdamW'])}(model.parameters(), lr=0.1)")
+        self.emit(
+            "optimizer = "
+            f"torch.optim.{self.choose.choice(['SGD', 'Adam', 'AdamW'])}(model.parameters(), "
+            "lr=0.1)"
+        )
         self.emit("batches = [torch.randn(4, 3) for _ in range(2)]")
-        shape = self.pick({"batch": 6.0, "once": 3.0, "accumulate": 1.0, "carry": 1.0 + self.in_place})
-        {"batch": self.by_batch, "once": self.once, "accumulate": self.accumulate, "carry": self.carry}[shape]()
+        shape = self.pick(
+            {"batch": 6.0, "once": 3.0, "accumulate": 1.0, "carry": 1.0 + self.in_place}
+        )
+        {
+            "batch": self.by_batch,
+            "once": self.once,
+            "accumulate": self.accumulate,
+            "carry": self.carry,
+        }[shape]()
 
     def freeze(self) -> None:
         what = self.pick({"": 8.0, "model": 0.7, "model.first": 1.0, "loop": 0.7})
@@ -506,7 +596,9 @@ class _Generator:
             if what == "loop":
                 with self.block("for parameter in model.parameters():"):
                     self.emit(
-                        self.choose.choice(["parameter.requires_grad = False", "parameter.requires_grad_(False)"])
+                        self.choose.choice(
+                            ["parameter.requires_grad = False", "parameter.requires_grad_(False)"]
+                        )
                     )
             else:
                 self.emit(f"{what}.requires_grad_(False)")
@@ -514,7 +606,11 @@ class _Generator:
                 self.emit("model.second.weight.requires_grad_(True)")
 
     def by_batch(self) -> None:
-        heads = ["for x in batches:", "for step, x in enumerate(batches):", "for x, _ in zip(batches, range(2)):"]
+        heads = [
+            "for x in batches:",
+            "for step, x in enumerate(batches):",
+            "for x, _ in zip(batches, range(2)):",
+        ]
         with self.block(self.choose.choice(heads)):
             self.emit(self.clearing())
             self.step()
@@ -534,7 +630,12 @@ class _Generator:
         with self.block("for x in batches:"):
             self.emit("optimizer.zero_grad()")
             mixed = self.choose.choice(
-                ["model({s} + x)", "torch.tanh(model(x) + {s})", "model(x) * {s}.sigmoid()", "model(x) + {s}"]
+                [
+                    "model({s} + x)",
+                    "torch.tanh(model(x) + {s})",
+                    "model(x) * {s}.sigmoid()",
+                    "model(x) + {s}",
+                ]
             )
             kept = self.choose.choice(["state", "state", "state.detach()"])
             self.emit(f"state = {mixed.format(s=kept)}")
@@ -556,7 +657,9 @@ class _Generator:
                     self.emit(added.format(s=self.scalar()))
             else:
                 self.emit(added.format(s=self.scalar()))
-        self.emit(f"loss = total + {self.scalar_of_model()}" if self.chance(0.4) else "loss = total")
+        self.emit(
+            f"loss = total + {self.scalar_of_model()}" if self.chance(0.4) else "loss = total"
+        )
         self.emit("h = model(batches[0])")
         self.scope.matrices[:] = ["h"]
         self.backward()
@@ -566,7 +669,10 @@ class _Generator:
 
     def forward(self) -> None:
         self.scope.matrices[:] = ["x"]
-        self.emit(f"h = {self.choose.choice(['model(x)', 'model(x)', 'model.first(x)', 'model.extra(model(x))'])}")
+        self.emit(
+            "h = "
+            f"{self.choose.choice(['model(x)', 'model(x)', 'model.first(x)', 'model.extra(model(x))'])}"
+        )
         self.scope.matrices[:] = ["x", "h", "h"] if self.chance(0.5) else ["h"]
         self.statements(self.choose.choice([0, 1, 2, 3]) + self.in_place)
 
@@ -590,7 +696,10 @@ class _Generator:
         if self.chance(0.5 * self.cuts):
             self.emit(
                 self.choose.choice(
-                    ["loss = loss.detach().requires_grad_()", "loss = torch.tensor(float(loss), requires_grad=True)"]
+                    [
+                        "loss = loss.detach().requires_grad_()",
+                        "loss = torch.tensor(float(loss), requires_grad=True)",
+                    ]
                 )
             )
 
@@ -598,11 +707,14 @@ class _Generator:
         self.emit(f"loss = {self.scalar(2)}")
 
     def summed_loss(self) -> None:
-        self.emit(f"loss = {self.choose.choice(['torch.zeros(())', 'torch.tensor(0.0)', '0.0', self.scalar()])}")
+        self.emit(
+            "loss = "
+            f"{self.choose.choice(['torch.zeros(())', 'torch.tensor(0.0)', '0.0', self.scalar()])}"
+        )
         for _ in range(self.choose.choice([1, 1, 2])):
-            added = self.choose.choice(["loss = loss + {s}", "loss += {s}", "loss = loss + 0.1 * ({s})"]).format(
-                s=self.scalar()
-            )
+            added = self.choose.choice(
+                ["loss = loss + {s}", "loss += {s}", "loss = loss + 0.1 * ({s})"]
+            ).format(s=self.scalar())
             if self.chance(0.6):
                 with self.block(f"if {self.flag()}:"):
                     self.emit(added)
@@ -621,7 +733,9 @@ class _Generator:
         with self.block(f"if {self.flag()}:"):
             self.emit(f'losses["more"] = {self.scalar()}')
         self.emit(
-            self.choose.choice(["loss = sum(losses.values())", 'loss = losses["main"] + losses.get("more", 0.0)'])
+            self.choose.choice(
+                ["loss = sum(losses.values())", 'loss = losses["main"] + losses.get("more", 0.0)']
+            )
         )
 
     def backward(self) -> None:
@@ -645,7 +759,11 @@ class _Generator:
         if self.in_place and self.chance(0.15):
             self.emit(
                 self.choose.choice(
-                    ["loss.backward()", f"({self.scalar(0)}).backward()", f"(loss * {self.scalar(0)}).backward()"]
+                    [
+                        "loss.backward()",
+                        f"({self.scalar(0)}).backward()",
+                        f"(loss * {self.scalar(0)}).backward()",
+                    ]
                 )
             )
         self.emit("optimizer.step()")

@@ -63,7 +63,9 @@ class Run:
     """What one run showed."""
 
     kinds: set[str] = field(default_factory=set)  # of exceptions
-    cut_off: list[float] = field(default_factory=list)  # the losses that came to leaves, and to no parameter
+    cut_off: list[float] = field(
+        default_factory=list
+    )  # the losses that came to leaves, and to no parameter
     parameters: list[Any] = field(default_factory=list)  # what the optimizer holds
     reached: list[set[Any]] = field(default_factory=list)  # what each backward came to
 
@@ -71,8 +73,8 @@ class Run:
 class Judge:
     """Runs one program as written, and once more with every statement that raises passed over.
 
-    A loss that was made a leaf raises nothing: it counts as one without gradient where its value hangs on the
-    parameters, which is seen by running the program again with other parameters.
+    A loss that was made a leaf raises nothing: it counts as one without gradient where its value
+    hangs on the parameters, which is seen by running the program again with other parameters.
     """
 
     def __init__(self, program: Program) -> None:
@@ -83,7 +85,9 @@ class Judge:
         self.tolerant = compile(tolerant, "<program>", "exec")
 
     def raised(self) -> dict[str, list[dict[str, bool]]]:
-        """The kinds of exception that end the program, each with the settings under which it does."""
+        """The kinds of exception that end the program, each with the settings under which it
+        does.
+        """
         found: dict[str, list[dict[str, bool]]] = {}
         for setting in self.program.settings():
             run = self._run(self.code, setting)
@@ -94,15 +98,21 @@ class Judge:
         return found
 
     def possible(self) -> set[str]:
-        """The kinds that come up if nothing that was raised ends the program, no freed graph hides another, and nothing
-        that was overwritten hides a freed graph; and those of the module under a trainer, which need not run it."""
+        """The kinds that come up if nothing that was raised ends the program, no freed graph hides
+        another, and nothing that was overwritten hides a freed graph; and those of the module under
+        a trainer, which need not run it.
+        """
         runs = [
             self._run(self.tolerant, setting, retain=retain, mutable=mutable)
             for setting in self.program.settings()
             for retain, mutable in ((False, False), (True, False), (False, True))
         ]
-        runs += [self._trained(flag, carries) for flag in (False, True) for carries in (False, True)]
-        return {kind for run in runs for kind in run.kinds | ({"gradient"} if run.cut_off else set())}
+        runs += [
+            self._trained(flag, carries) for flag in (False, True) for carries in (False, True)
+        ]
+        return {
+            kind for run in runs for kind in run.kinds | ({"gradient"} if run.cut_off else set())
+        }
 
     def routes(self) -> set[tuple[frozenset[str], ...]]:
         """The modules that each backward of a run comes to, for every run that differs in these."""
@@ -111,14 +121,22 @@ class Judge:
             scope: dict[str, Any] = {}
             run = self._run(self.code, setting, scope=scope)
             names = [name for name, _ in scope["Net"](False).named_parameters()]
-            named = {id(parameter): module_of(name) for name, parameter in zip(names, run.parameters, strict=True)}
+            named = {
+                id(parameter): module_of(name)
+                for name, parameter in zip(names, run.parameters, strict=True)
+            }
             found.add(
-                tuple(frozenset(named[id(leaf)] for leaf in leaves if id(leaf) in named) for leaves in run.reached)
+                tuple(
+                    frozenset(named[id(leaf)] for leaf in leaves if id(leaf) in named)
+                    for leaves in run.reached
+                )
             )
         return found
 
     def _trained(self, flag: bool, carries: bool) -> Run:
-        """What comes up where a trainer calls the module, with batches that carry a gradient or do not."""
+        """What comes up where a trainer calls the module, with batches that carry a gradient or do
+        not.
+        """
         run = Run()
         scope = {"__name__": "part", "_tolerate": lambda error: run.kinds.add(kind_of(error))}
         arguments, sys.argv = sys.argv, ["program"]
@@ -150,9 +168,14 @@ class Judge:
     ) -> Run:
         run, scope = Run(), {} if scope is None else scope
         scope |= {"__name__": "__main__", "_tolerate": lambda error: run.kinds.add(kind_of(error))}
-        arguments, sys.argv = sys.argv, ["program", *(f"--{name}" for name, value in setting.items() if value)]
+        arguments, sys.argv = (
+            sys.argv,
+            ["program", *(f"--{name}" for name, value in setting.items() if value)],
+        )
         try:
-            unchecked = torch.autograd.graph.allow_mutation_on_saved_tensors() if mutable else nullcontext()
+            unchecked = (
+                torch.autograd.graph.allow_mutation_on_saved_tensors() if mutable else nullcontext()
+            )
             with warnings.catch_warnings(), unchecked, _watching(run, nudge, retain):
                 warnings.simplefilter("ignore")
                 exec(code, scope)
@@ -174,12 +197,18 @@ def _watching(run: Run, nudge: float, retain: bool) -> Iterator[None]:
 
     Where `retain` holds, every graph is kept.
     """
-    backward, grad, create = torch.autograd.backward, torch.autograd.grad, torch.optim.Optimizer.__init__
+    backward, grad, create = (
+        torch.autograd.backward,
+        torch.autograd.grad,
+        torch.optim.Optimizer.__init__,
+    )
 
     def watched(asked: Any) -> Any:
         def ask(loss: Any, *args: Any, **kwargs: Any) -> Any:
             run.reached.append(reached(loss))
-            if run.reached[-1] and not any(isinstance(leaf, torch.nn.Parameter) for leaf in run.reached[-1]):
+            if run.reached[-1] and not any(
+                isinstance(leaf, torch.nn.Parameter) for leaf in run.reached[-1]
+            ):
                 run.cut_off.append(float(loss))
             if retain:
                 args, kwargs = args[:1], {**kwargs, "retain_graph": True}
@@ -217,7 +246,9 @@ class _Tolerant(ast.NodeTransformer):
         return node if isinstance(node.value, ast.Yield) else self._wrapped(node)
 
     def _wrapped(self, node: ast.stmt) -> ast.stmt:
-        made = ast.parse("try:\n    pass\nexcept (RuntimeError, NameError) as error:\n    _tolerate(error)").body[0]
+        made = ast.parse(
+            "try:\n    pass\nexcept (RuntimeError, NameError) as error:\n    _tolerate(error)"
+        ).body[0]
         assert isinstance(made, ast.Try)
         made.body = [node]
         return made

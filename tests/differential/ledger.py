@@ -1,4 +1,6 @@
-"""What becomes of each gradient in a run of a training loop, seen by torch: used, used again, or lost."""
+"""What becomes of each gradient in a run of a training loop, seen by torch: used, used again, or
+lost.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 @dataclass
 class Ledger:
-    """The gradients of one run. Each is one backward; `sizes` says how many new ones each step found."""
+    """The gradients of one run. Each is one backward; `sizes` says how many new ones each step
+    found.
+    """
 
     raised: str = ""
     sizes: list[int] = field(default_factory=list)

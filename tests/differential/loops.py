@@ -1,4 +1,6 @@
-"""Programs that train a small network in a loop, made up from a seed: steps in any order, windows, tails, scalers."""
+"""Programs that train a small network in a loop, made up from a seed: steps in any order, windows,
+tails, scalers.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,15 @@ class Net(nn.Module):
 
 
 """
-LOADER = "loader = DataLoader(TensorDataset(torch.randn({samples}, 6), torch.randn({samples}, 1)), batch_size=4)\n"
+LOADER = (
+    "loader = DataLoader(TensorDataset(torch.randn({samples}, 6), torch.randn({samples}, 1)), "
+    "batch_size=4)\n"
+)
 LIST = "loader = [(torch.randn(4, 6), torch.randn(4, 1)) for _ in range({count})]\n"
-STREAM = "def stream():\n    for _ in range({count}):\n        yield torch.randn(4, 6), torch.randn(4, 1)\n\n\n"
+STREAM = (
+    "def stream():\n    for _ in range({count}):\n        yield torch.randn(4, 6), "
+    "torch.randn(4, 1)\n\n\n"
+)
 CLEARINGS = {
     "optimizer.zero_grad()\n": 6.0,
     "model.zero_grad()\n": 1.5,
@@ -95,7 +103,9 @@ class _Generator:
     def setup(self, data: _Data) -> str:
         lines = [data.setup, "model = Net()\n", "criterion = nn.MSELoss()\n"]
         lines.append(f"optimizer = {self.choose.choice(OPTIMIZERS)}\n")
-        lines.append("scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)\n" if self.scheduled else "")
+        lines.append(
+            "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)\n" if self.scheduled else ""
+        )
         lines.append('scaler = torch.amp.GradScaler("cpu")\n' if self.scaled else "")
         lines.append(f"accumulate = {self.window}\n")
         return "".join([*lines, "history = []\n", "total = 0.0\n"])
@@ -110,7 +120,10 @@ class _Generator:
         names = [line.partition(" = ")[0] for line in setup.splitlines()]
         own = re.compile(rf"(?<![\w.])({'|'.join(names)})\b(?!=)")
         made, run = (_indented(own.sub(r"self.\1", text), 2) for text in (setup, loop))
-        return f"class Trainer:\n    def __init__(self):\n{made}\n    def fit(self):\n{run}\n\nTrainer().fit()\n"
+        return (
+            f"class Trainer:\n    def __init__(self):\n{made}\n    def fit(self):\n{run}\n\n"
+            "Trainer().fit()\n"
+        )
 
     # one round
 
@@ -152,8 +165,12 @@ class _Generator:
         """A step in each round."""
         forward, backward = self.forward(divides=False), self.backward
         parts = [backward, *([self.log] if self.log else []), *self.update()]
-        parts = self.disturbed([self.clear(), *parts] if self.chance(0.6) else [*parts, self.clear()], 0.6)
-        place = min((parts.index(part) for part in (backward, self.log) if part in parts), default=0)
+        parts = self.disturbed(
+            [self.clear(), *parts] if self.chance(0.6) else [*parts, self.clear()], 0.6
+        )
+        place = min(
+            (parts.index(part) for part in (backward, self.log) if part in parts), default=0
+        )
         parts.insert(self.choose.randint(0, place), forward)
         return self.loop(data, self.choose.choice(["", "i"]), "".join(parts))
 
@@ -165,9 +182,15 @@ class _Generator:
         body = ""
         if self.chance(0.3):
             clearing = self.clear()
-            parts = [part for part in parts if "grad = None" not in part and "zero_grad" not in part] or ["pass\n"]
+            parts = [
+                part for part in parts if "grad = None" not in part and "zero_grad" not in part
+            ] or ["pass\n"]
             is_gated = self.chance(0.5)
-            body += f"if {counter} % {self.name} == {start}:\n{_indented(clearing)}" if is_gated else clearing
+            body += (
+                f"if {counter} % {self.name} == {start}:\n{_indented(clearing)}"
+                if is_gated
+                else clearing
+            )
         body += self.forward(divides=self.chance(0.75)) + self.backward + self.log
         body += f"if {self.gate(counter, start, data)}:\n" + _indented("".join(parts))
         loop = self.loop(data, counter, body, start)

@@ -1,6 +1,8 @@
-"""What generated programs are made of. Matrices are floats of 4 by 3, so that any expression fits into any other.
+"""What generated programs are made of. Matrices are floats of 4 by 3, so that any expression fits
+into any other.
 
-`{h}` and `{g}` stand for matrices, `{v}` for a variable that holds one, `{s}` for a scalar tensor, `{m}` for the model.
+`{h}` and `{g}` stand for matrices, `{v}` for a variable that holds one, `{s}` for a scalar tensor,
+`{m}` for the model.
 """
 
 

@@ -39,12 +39,19 @@ class _Attributes(ast.NodeTransformer):
         self.owner, self.names = owner, names
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Attribute(ast.Name(self.owner, ast.Load()), node.id, node.ctx) if node.id in self.names else node
+        return (
+            ast.Attribute(ast.Name(self.owner, ast.Load()), node.id, node.ctx)
+            if node.id in self.names
+            else node
+        )
 
 
 def counts(tree: ast.AST, name: str) -> int:
     """How often a name is bound anywhere."""
-    return sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(tree))
+    return sum(
+        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+        for n in ast.walk(tree)
+    )
 
 
 @rewrite
@@ -60,7 +67,11 @@ def rounds_in_a_method(tree: ast.Module) -> ast.Module | None:
         return None
     rest = [each for each in scope.body if each is not loop]
     before = stored([each for each in rest if not isinstance(each, _HEADS)]) | parameters_of(scope)
-    if stored([loop]) & (before | read(rest)) or "self" in before or holds(rest, ast.Global, ast.Nonlocal):
+    if (
+        stored([loop]) & (before | read(rest))
+        or "self" in before
+        or holds(rest, ast.Global, ast.Nonlocal)
+    ):
         return None
     given = sorted(read([loop]) & before)
     if not given:
@@ -87,14 +98,26 @@ def numbers_in_a_dataclass(tree: ast.Module) -> ast.Module | None:
         if isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant):
             target = each.targets[0]
             is_number = isinstance(each.value.value, int | float)
-            if isinstance(target, ast.Name) and is_number and counts(tree, target.id) == 1 and target.id not in taken:
+            if (
+                isinstance(target, ast.Name)
+                and is_number
+                and counts(tree, target.id) == 1
+                and target.id not in taken
+            ):
                 moved[target.id] = each
     if not moved or holds(tree.body, ast.Global):
         return None
     kept = [each for each in tree.body if each not in moved.values()]
     tree.body = [_Attributes("settings", set(moved)).visit(each) for each in kept]
-    fields = "\n".join(f"    {name}: float = {ast.unparse(each.value)}" for name, each in moved.items())
-    insert(tree, *statements(f"import dataclasses\n@dataclasses.dataclass\nclass Of:\n{fields}\nsettings = Of()"))
+    fields = "\n".join(
+        f"    {name}: float = {ast.unparse(each.value)}" for name, each in moved.items()
+    )
+    insert(
+        tree,
+        *statements(
+            f"import dataclasses\n@dataclasses.dataclass\nclass Of:\n{fields}\nsettings = Of()"
+        ),
+    )
     return tree
 
 
@@ -108,7 +131,9 @@ def contexts_on_a_stack(tree: ast.Module) -> ast.Module | None:
             for item in each.items:
                 enter = ast.Attribute(ast.Name("stack", ast.Load()), "enter_context", ast.Load())
                 call = ast.Call(enter, [item.context_expr], [])
-                entered.append(ast.Assign([item.optional_vars], call) if item.optional_vars else ast.Expr(call))
+                entered.append(
+                    ast.Assign([item.optional_vars], call) if item.optional_vars else ast.Expr(call)
+                )
             (made,) = statements("with contextlib.ExitStack() as stack:\n    pass")
             assert isinstance(made, ast.With)
             made.body = [*entered, *each.body]
@@ -120,12 +145,17 @@ def contexts_on_a_stack(tree: ast.Module) -> ast.Module | None:
 
 @rewrite
 def goes_on_early(tree: ast.Module) -> ast.Module | None:
-    """What a loop does at last under a condition comes behind a `continue` for where it does not hold."""
+    """What a loop does at last under a condition comes behind a `continue` for where it does not
+    hold.
+    """
     changed = False
     for loop in [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]:
         last = loop.body[-1]
         if isinstance(last, ast.If) and not last.orelse:
-            loop.body[-1:] = [ast.If(ast.UnaryOp(ast.Not(), last.test), [ast.Continue()], []), *last.body]
+            loop.body[-1:] = [
+                ast.If(ast.UnaryOp(ast.Not(), last.test), [ast.Continue()], []),
+                *last.body,
+            ]
             changed = True
     return tree if changed else None
 
@@ -136,7 +166,11 @@ def turned_round(tree: ast.Module) -> ast.Module | None:
     changed = False
     for node in [node for node in ast.walk(tree) if isinstance(node, ast.If) and node.orelse]:
         if not isinstance(node.orelse[0], ast.If):
-            node.test, node.body, node.orelse = ast.UnaryOp(ast.Not(), node.test), node.orelse, node.body
+            node.test, node.body, node.orelse = (
+                ast.UnaryOp(ast.Not(), node.test),
+                node.orelse,
+                node.body,
+            )
             changed = True
     return tree if changed else None
 
@@ -148,7 +182,11 @@ def matched(tree: ast.Module) -> ast.Module | None:
     for block in list(blocks(tree)):
         for each in [each for each in block if isinstance(each, ast.If)]:
             test = each.test
-            if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+            if (
+                not isinstance(test, ast.Compare)
+                or len(test.ops) != 1
+                or not isinstance(test.ops[0], ast.Eq)
+            ):
                 continue
             (value,) = test.comparators
             is_plain = isinstance(value, ast.Constant) and type(value.value) in (int, str)
@@ -162,11 +200,15 @@ def matched(tree: ast.Module) -> ast.Module | None:
 
 @rewrite
 def partial_functions(tree: ast.Module) -> ast.Module | None:
-    """`F.cross_entropy(x, y, reduction="sum")` is called with what it is told by name beforehand."""
+    """`F.cross_entropy(x, y, reduction="sum")` is called with what it is told by name
+    beforehand.
+    """
     changed = []
 
     def change(call: ast.Call) -> ast.expr:
-        if not isinstance(call.func, ast.Attribute) or not all(keyword.arg for keyword in call.keywords):
+        if not isinstance(call.func, ast.Attribute) or not all(
+            keyword.arg for keyword in call.keywords
+        ):
             return call
         if ast.unparse(call.func.value) not in ("F", "nn.functional", "torch.nn.functional"):
             return call
@@ -183,7 +225,9 @@ def partial_functions(tree: ast.Module) -> ast.Module | None:
 @rewrite
 def decorated(tree: ast.Module) -> ast.Module | None:
     """Each function of the module is behind a wrapper that hands everything on."""
-    functions = [each for each in tree.body if isinstance(each, ast.FunctionDef) and not each.decorator_list]
+    functions = [
+        each for each in tree.body if isinstance(each, ast.FunctionDef) and not each.decorator_list
+    ]
     plain = [each for each in functions if not holds(each.body, ast.Yield, ast.YieldFrom)]
     for each in plain:
         each.decorator_list = [ast.Name("plain", ast.Load())]
@@ -196,13 +240,27 @@ def counted_by_while(tree: ast.Module) -> ast.Module | None:
     """`for epoch in range(n)` is a `while` with a counter."""
     changed = False
     for block in list(blocks(tree)):
-        for each in [each for each in block if isinstance(each, ast.For) and not each.orelse and not leaves(each.body)]:
+        for each in [
+            each
+            for each in block
+            if isinstance(each, ast.For) and not each.orelse and not leaves(each.body)
+        ]:
             target, over = each.target, each.iter
-            if not isinstance(target, ast.Name) or not isinstance(over, ast.Call) or counts(tree, target.id) > 1:
+            if (
+                not isinstance(target, ast.Name)
+                or not isinstance(over, ast.Call)
+                or counts(tree, target.id) > 1
+            ):
                 continue
-            bound = over.args[0] if ast.unparse(over.func) == "range" and len(over.args) == 1 else None
-            if isinstance(bound, ast.Name | ast.Constant) and not read([ast.Expr(bound)]) & stored(each.body):
-                first, loop, last = statements(f"{target.id} = 0\nwhile {target.id} < 0:\n    pass\n{target.id} += 1")
+            bound = (
+                over.args[0] if ast.unparse(over.func) == "range" and len(over.args) == 1 else None
+            )
+            if isinstance(bound, ast.Name | ast.Constant) and not read([ast.Expr(bound)]) & stored(
+                each.body
+            ):
+                first, loop, last = statements(
+                    f"{target.id} = 0\nwhile {target.id} < 0:\n    pass\n{target.id} += 1"
+                )
                 assert isinstance(loop, ast.While)
                 assert isinstance(loop.test, ast.Compare)
                 loop.test.comparators, loop.body = [bound], [*each.body, last]
@@ -218,7 +276,12 @@ def in_a_main(tree: ast.Module) -> ast.Module | None:
     rest = [each for each in tree.body if not isinstance(each, _HEADS)]
     kept = [each for each in tree.body if isinstance(each, _HEADS)]
     made = [each for each in kept if isinstance(each, ast.FunctionDef | ast.ClassDef)]
-    if len(rest) < 3 or stored(rest) & read(list(made)) or "__name__" in read(rest) or "main" in stored(tree.body):
+    if (
+        len(rest) < 3
+        or stored(rest) & read(list(made))
+        or "__name__" in read(rest)
+        or "main" in stored(tree.body)
+    ):
         return None
     if holds(tree.body, ast.Global):
         return None

@@ -1,7 +1,7 @@
 """Ways to write a program otherwise that change nothing of what it does.
 
-Each takes the tree of a module, which it may change, and gives the module's new tree; None where there is nothing to
-write otherwise, or where it would not be the same program any more.
+Each takes the tree of a module, which it may change, and gives the module's new tree; None where
+there is nothing to write otherwise, or where it would not be the same program any more.
 """
 
 from __future__ import annotations
@@ -15,9 +15,43 @@ REWRITES: dict[str, Rewrite] = {}
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _OPTIMIZERS = ("SGD", "Adam", "AdamW", "RMSprop")
-_OF_TENSORS = {"mean", "sum", "sqrt", "log", "exp", "clamp", "pow", "abs", "sigmoid", "relu", "detach", "argmax"}
-_OF_TENSORS |= {"softmax", "log_softmax", "square", "norm", "std", "var", "flatten", "matmul", "unsqueeze", "transpose"}
-_OF_TENSORS |= {"clone", "masked_fill", "tanh", "floor", "sign", "cumsum", "gather", "logsumexp", "reshape"}
+_OF_TENSORS = {
+    "mean",
+    "sum",
+    "sqrt",
+    "log",
+    "exp",
+    "clamp",
+    "pow",
+    "abs",
+    "sigmoid",
+    "relu",
+    "detach",
+    "argmax",
+}
+_OF_TENSORS |= {
+    "softmax",
+    "log_softmax",
+    "square",
+    "norm",
+    "std",
+    "var",
+    "flatten",
+    "matmul",
+    "unsqueeze",
+    "transpose",
+}
+_OF_TENSORS |= {
+    "clone",
+    "masked_fill",
+    "tanh",
+    "floor",
+    "sign",
+    "cumsum",
+    "gather",
+    "logsumexp",
+    "reshape",
+}
 
 _BY_HAND = """
 was_on = torch.is_grad_enabled()
@@ -84,7 +118,9 @@ def holds(nodes: list[ast.stmt], *kinds: type[ast.AST]) -> bool:
 def insert(tree: ast.Module, *made: ast.stmt) -> None:
     """Puts statements behind the imports."""
     heads = (ast.Import, ast.ImportFrom)
-    last = max((place for place, each in enumerate(tree.body) if isinstance(each, heads)), default=-1)
+    last = max(
+        (place for place, each in enumerate(tree.body) if isinstance(each, heads)), default=-1
+    )
     tree.body[last + 1 : last + 1] = made
 
 
@@ -98,7 +134,11 @@ def training_loop(tree: ast.Module) -> tuple[list[ast.stmt], ast.For] | None:
 
 
 def _trains(loop: ast.For) -> bool:
-    inner = [node for node in ast.walk(loop) if isinstance(node, ast.For | ast.While) and node is not loop]
+    inner = [
+        node
+        for node in ast.walk(loop)
+        if isinstance(node, ast.For | ast.While) and node is not loop
+    ]
     return _back_propagates(loop) and not any(map(_back_propagates, inner))
 
 
@@ -131,7 +171,9 @@ def parameters_of(scope: ast.Module | ast.FunctionDef) -> set[str]:
         return set()
     given = scope.args
     return {
-        each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if each
+        each.arg
+        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
+        if each
     }
 
 
@@ -161,17 +203,23 @@ def round_in_a_function(tree: ast.Module) -> ast.Module | None:
     outside = [each for each in ast.walk(scope) if isinstance(each, ast.Name)]
     inside = {id(node) for each in loop.body for node in ast.walk(each)}
     others = {each.id for each in outside if id(each) not in inside}
-    early = {each.id for each in outside if id(each) not in inside and isinstance(each.ctx, ast.Store)}
+    early = {
+        each.id for each in outside if id(each) not in inside and isinstance(each.ctx, ast.Store)
+    }
     early |= parameters_of(scope)
     own = (
-        early if isinstance(scope, ast.FunctionDef) else early - read([each for each in tree.body if each is not loop])
+        early
+        if isinstance(scope, ast.FunctionDef)
+        else early - read([each for each in tree.body if each is not loop])
     )
     given = sorted(read(loop.body) & (own | (early & bound)))
     back = sorted(bound & (others | set(given)))
     if any(not _binds_always(loop.body, name) and name not in given for name in back):
         return None
     call = f"one_round({', '.join(given)})"
-    (made,) = statements(f"def one_round({', '.join(given)}):\n    return {', '.join(back) or 'None'}")
+    (made,) = statements(
+        f"def one_round({', '.join(given)}):\n    return {', '.join(back) or 'None'}"
+    )
     assert isinstance(made, ast.FunctionDef)
     made.body = [*loop.body, *made.body]
     loop.body = statements(f"{', '.join(back)} = {call}" if back else call)
@@ -180,12 +228,17 @@ def round_in_a_function(tree: ast.Module) -> ast.Module | None:
 
 
 def _is_nested(tree: ast.Module, scope: ast.Module | ast.FunctionDef) -> bool:
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node is not scope]
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node is not scope
+    ]
     return any(each is scope for node in functions for each in ast.walk(node))
 
 
 def _binds_always(body: list[ast.stmt], name: str) -> bool:
-    return any(isinstance(each, ast.Assign | ast.AugAssign | ast.With) and name in stored([each]) for each in body)
+    return any(
+        isinstance(each, ast.Assign | ast.AugAssign | ast.With) and name in stored([each])
+        for each in body
+    )
 
 
 @rewrite
@@ -196,11 +249,22 @@ def round_in_a_callback(tree: ast.Module) -> ast.Module | None:
         return None
     for loop in [node for node in ast.walk(made) if isinstance(node, ast.For)]:
         only = loop.body[0]
-        call = only.value if isinstance(only, ast.Assign | ast.Expr) and len(loop.body) == 1 else None
+        call = (
+            only.value if isinstance(only, ast.Assign | ast.Expr) and len(loop.body) == 1 else None
+        )
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "one_round":
             call.func = ast.Name("callback", ast.Load())
-            loop.body = [ast.For(ast.Name("callback", ast.Store()), ast.Name("CALLBACKS", ast.Load()), loop.body, [])]
-    at = next(place for place, each in enumerate(made.body) if getattr(each, "name", "") == "one_round")
+            loop.body = [
+                ast.For(
+                    ast.Name("callback", ast.Store()),
+                    ast.Name("CALLBACKS", ast.Load()),
+                    loop.body,
+                    [],
+                )
+            ]
+    at = next(
+        place for place, each in enumerate(made.body) if getattr(each, "name", "") == "one_round"
+    )
     made.body[at + 1 : at + 1] = statements("CALLBACKS = [one_round]")
     return made
 
@@ -213,7 +277,8 @@ def drained_iterator(tree: ast.Module) -> ast.Module | None:
         return None
     block, loop = found
     text = (
-        "waiting = iter(_)\nwhile True:\n    try:\n        _ = next(waiting)\n    except StopIteration:\n        break"
+        "waiting = iter(_)\nwhile True:\n    try:\n        _ = next(waiting)\n"
+        "    except StopIteration:\n        break"
     )
     first, drains = statements(text)
     assert isinstance(first, ast.Assign)
@@ -252,7 +317,9 @@ def epoch_in_a_closure(tree: ast.Module) -> ast.Module | None:
     if holds([loop], *leaving) or holds(scope.body, ast.Global, ast.Nonlocal):
         return None
     inside = {id(node) for node in ast.walk(loop)}
-    names = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and id(node) not in inside]
+    names = [
+        node for node in ast.walk(scope) if isinstance(node, ast.Name) and id(node) not in inside
+    ]
     comprehensions = (node for node in ast.walk(scope) if isinstance(node, _COMPREHENSIONS))
     own = {id(node) for each in comprehensions for node in ast.walk(each)}
     bound = {node.id for node in names if isinstance(node.ctx, ast.Store) and id(node) not in own}
@@ -271,7 +338,11 @@ def epoch_in_a_closure(tree: ast.Module) -> ast.Module | None:
 @rewrite
 def numbers_in_a_class(tree: ast.Module) -> ast.Module | None:
     """Numbers that the module names are attributes of a class."""
-    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    names = [
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
     taken = {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
     moved: dict[str, ast.stmt] = {}
     for each in tree.body:
@@ -281,14 +352,22 @@ def numbers_in_a_class(tree: ast.Module) -> ast.Module | None:
             and isinstance(each.targets[0], ast.Name)
         ):
             name = each.targets[0].id
-            if names.count(name) == 1 and name not in taken and isinstance(each.value.value, int | float):
+            if (
+                names.count(name) == 1
+                and name not in taken
+                and isinstance(each.value.value, int | float)
+            ):
                 moved[name] = each
     if not moved or holds(tree.body, ast.Global):
         return None
 
     class Renamed(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.expr:
-            return ast.Attribute(ast.Name("Settings", ast.Load()), node.id, node.ctx) if node.id in moved else node
+            return (
+                ast.Attribute(ast.Name("Settings", ast.Load()), node.id, node.ctx)
+                if node.id in moved
+                else node
+            )
 
     tree.body = [Renamed().visit(each) for each in tree.body if each not in moved.values()]
     (made,) = statements("class Settings:\n    pass")
@@ -306,12 +385,18 @@ def parts_by_name(tree: ast.Module) -> ast.Module | None:
     for block in list(blocks(tree)):
         for each in list(block):
             call = each.value if isinstance(each, ast.Assign | ast.Return | ast.Expr) else None
-            if not isinstance(call, ast.Call) or holds([each], *lazy) or ast.unparse(call.func) in ("super", "print"):
+            if (
+                not isinstance(call, ast.Call)
+                or holds([each], *lazy)
+                or ast.unparse(call.func) in ("super", "print")
+            ):
                 continue
             for place, given in enumerate(call.args):
                 if isinstance(given, ast.Call | ast.BinOp):
                     name = f"part_{next(numbers)}"
-                    block.insert(block.index(each), ast.Assign([ast.Name(name, ast.Store())], given))
+                    block.insert(
+                        block.index(each), ast.Assign([ast.Name(name, ast.Store())], given)
+                    )
                     call.args[place] = ast.Name(name, ast.Load())
     return tree if next(numbers) else None
 
@@ -326,7 +411,9 @@ def functions_for_methods(tree: ast.Module) -> ast.Module | None:
         function = call.func
         if not isinstance(function, ast.Attribute) or function.attr not in _OF_TENSORS:
             return call
-        if not isinstance(function.value, ast.Call | ast.BinOp | ast.Name) or _is_a_module(function.value):
+        if not isinstance(function.value, ast.Call | ast.BinOp | ast.Name) or _is_a_module(
+            function.value
+        ):
             return call
         named = ast.Attribute(ast.Name("torch", ast.Load()), function.attr, ast.Load())
         return ast.Call(named, [function.value, *call.args], call.keywords)
@@ -338,16 +425,39 @@ def functions_for_methods(tree: ast.Module) -> ast.Module | None:
 
 
 def _is_a_module(value: ast.expr) -> bool:
-    return isinstance(value, ast.Name) and value.id in ("torch", "F", "nn", "np", "math", "dist", "self")
+    return isinstance(value, ast.Name) and value.id in (
+        "torch",
+        "F",
+        "nn",
+        "np",
+        "math",
+        "dist",
+        "self",
+    )
 
 
 @rewrite
 def starred_arguments(tree: ast.Module) -> ast.Module | None:
     """`f(a, b)` is `f(*(a, b))`."""
-    plain = ("super", "print", "isinstance", "getattr", "hasattr", "setattr", "range", "max", "min", "zip")
+    plain = (
+        "super",
+        "print",
+        "isinstance",
+        "getattr",
+        "hasattr",
+        "setattr",
+        "range",
+        "max",
+        "min",
+        "zip",
+    )
 
     def change(call: ast.Call) -> ast.expr:
-        if len(call.args) > 1 and ast.unparse(call.func) not in plain and not holds([ast.Expr(call)], ast.Starred):
+        if (
+            len(call.args) > 1
+            and ast.unparse(call.func) not in plain
+            and not holds([ast.Expr(call)], ast.Starred)
+        ):
             call.args = [ast.Starred(ast.Tuple(call.args, ast.Load()), ast.Load())]
         return call
 
@@ -363,7 +473,11 @@ def appended_items(tree: ast.Module) -> ast.Module | None:
     for block in list(blocks(tree)):
         for each in list(block):
             made = each.value if isinstance(each, ast.Assign) else None
-            if not isinstance(made, ast.ListComp) or len(made.generators) > 1 or not isinstance(each, ast.Assign):
+            if (
+                not isinstance(made, ast.ListComp)
+                or len(made.generators) > 1
+                or not isinstance(each, ast.Assign)
+            ):
                 continue
             source, target = made.generators[0], each.targets[0]
             if not isinstance(target, ast.Name) or target.id in read([each]) or block is tree.body:
@@ -404,7 +518,9 @@ def optimizers_from_a_function(tree: ast.Module) -> ast.Module | None:
     changed = []
 
     def change(call: ast.Call) -> ast.expr:
-        if ast.unparse(call.func).rpartition(".")[2] not in _OPTIMIZERS or not isinstance(call.func, ast.Attribute):
+        if ast.unparse(call.func).rpartition(".")[2] not in _OPTIMIZERS or not isinstance(
+            call.func, ast.Attribute
+        ):
             return call
         changed.append(call)
         return ast.Call(ast.Name("made_of", ast.Load()), [call.func, *call.args], call.keywords)
@@ -423,7 +539,9 @@ def grad_mode_by_hand(tree: ast.Module) -> ast.Module | None:
     changed = False
     for block in list(blocks(tree)):
         for each in list(block):
-            if isinstance(each, ast.With) and list(map(ast.unparse, each.items)) == ["torch.no_grad()"]:
+            if isinstance(each, ast.With) and list(map(ast.unparse, each.items)) == [
+                "torch.no_grad()"
+            ]:
                 *switch, attempt = statements(_BY_HAND)
                 assert isinstance(attempt, ast.Try)
                 attempt.body = each.body

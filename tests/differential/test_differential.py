@@ -1,6 +1,8 @@
-"""Generated programs, run by torch under every setting of their flags and read by `check`: the two must agree.
+"""Generated programs, run by torch under every setting of their flags and read by `check`: the two
+must agree.
 
-`GRADLINT_PROGRAMS` says how many programs a seed gives (500), `GRADLINT_SEED` the seed of those that are drawn.
+`GRADLINT_PROGRAMS` says how many programs a seed gives (500), `GRADLINT_SEED` the seed of those
+that are drawn.
 """
 
 from __future__ import annotations
@@ -44,20 +46,29 @@ class Verdict:
     program: Program
     raised: dict[str, list[dict[str, bool]]]
     reported: dict[str, list[str]]
-    unfounded: frozenset[str]  # reported kinds that torch never comes to, even if what it raises is passed over
+    unfounded: frozenset[
+        str
+    ]  # reported kinds that torch never comes to, even if what it raises is passed over
 
     @property
     def agrees(self) -> bool:
         return self.raised.keys() <= self.reported.keys() and not self.unfounded
 
     def __str__(self) -> str:
-        missed = {kind: settings for kind, settings in self.raised.items() if kind not in self.reported}
+        missed = {
+            kind: settings for kind, settings in self.raised.items() if kind not in self.reported
+        }
         alarms = {kind: self.reported[kind] for kind in self.unfounded}
-        return f"torch raises, unreported: {missed}\nreported, not raised: {alarms}\n{self.program.text}"
+        return (
+            f"torch raises, unreported: {missed}\nreported, not raised: {alarms}\n"
+            f"{self.program.text}"
+        )
 
 
 def programs(seed: int) -> Iterator[tuple[Program, Judge, dict[str, list[dict[str, bool]]]]]:
-    """Programs without end, but for those that torch refuses for a reason that no rule speaks of."""
+    """Programs without end, but for those that torch refuses for a reason that no rule speaks
+    of.
+    """
     while True:
         program = generate(seed)
         judge = Judge(program)
@@ -71,11 +82,14 @@ def verdicts(seed: int, count: int) -> Iterator[Verdict]:
     for (program, judge, raised), _ in zip(programs(seed), range(count), strict=False):
         reported = report(program)
         extra = reported.keys() - raised.keys()
-        yield Verdict(program, raised, reported, frozenset(extra - judge.possible() if extra else ()))
+        yield Verdict(
+            program, raised, reported, frozenset(extra - judge.possible() if extra else ())
+        )
 
 
 def report(program: Program) -> dict[str, list[str]]:
-    """The errors of `check`, by kind, and the warnings: a constant loss that a flag decides is one (GL101).
+    """The errors of `check`, by kind, and the warnings: a constant loss that a flag decides is one
+    (GL101).
 
     What it did not get to the end of is a kind that torch knows nothing of.
     """
@@ -109,7 +123,10 @@ def test_check_reports_an_error_exactly_where_torch_raises(name: str) -> None:
         print(f"{verdict}\n")
     agreement = 1 - len(apart) / len(found)
     raising = sum(bool(verdict.raised) for verdict in found)
-    print(f"seed {seed}: agreement {agreement:.3f} over {len(found)} programs, {raising} of which raise")
+    print(
+        f"seed {seed}: agreement {agreement:.3f} over {len(found)} programs, {raising} of "
+        "which raise"
+    )
     assert agreement >= AGREEMENT[name], f"seed {seed}: {agreement:.3f}"
     if PROGRAMS >= 500 and name == "fixed":  # what a drawn seed's programs raise is left to chance
         assert {kind for verdict in found for kind in verdict.raised} == KINDS.keys()
@@ -133,7 +150,10 @@ def test_the_tape_comes_to_the_parameters_that_torch_gives_a_gradient(tmp_path: 
     for (program, judge), _ in zip(sound, range(count), strict=False):
         path.write_text(program.text)
         tapes: list[Tape] = [tape for tape in tapes_of(path) if isinstance(tape, Tape)]
-        seen, known = routes([tape for tape in tapes if tape.entry == tapes[0].entry]), judge.routes()
+        seen, known = (
+            routes([tape for tape in tapes if tape.entry == tapes[0].entry]),
+            judge.routes(),
+        )
         if seen != known:
             apart.append(f"torch: {known - seen}\ntapes: {seen - known}\n{program.text}")
     print("\n\n".join(apart))

@@ -1,6 +1,8 @@
-"""Generated training loops: what `check` says of their gradients is what torch shows, and what a trace of them says.
+"""Generated training loops: what `check` says of their gradients is what torch shows, and what a
+trace of them says.
 
-`GRADLINT_LOOPS` says how many programs a seed gives (120), `GRADLINT_SEED` the seed of those that are drawn.
+`GRADLINT_LOOPS` says how many programs a seed gives (120), `GRADLINT_SEED` the seed of those that
+are drawn.
 """
 
 from __future__ import annotations
@@ -22,8 +24,16 @@ from gradlint.rule import at_run_time
 
 LOOPS = int(os.environ.get("GRADLINT_LOOPS", "120"))
 TRACED = 8  # of these: a trace takes a second
-AGREEMENT = 0.94  # what the last round leaves is not looked for, nor windows that are cleared where the tail is stepped
-LOST = {"GL502", "GL504", "GL505", "GL506", "GL511"}  # a counter from the wrong number leaves a remainder, too
+# what the last round leaves is not looked for, nor windows that are cleared where the tail is
+# stepped
+AGREEMENT = 0.94
+LOST = {
+    "GL502",
+    "GL504",
+    "GL505",
+    "GL506",
+    "GL511",
+}  # a counter from the wrong number leaves a remainder, too
 
 
 def apart(ledger: Ledger, codes: set[str]) -> Iterator[str]:
@@ -61,7 +71,9 @@ def programs(seed: int) -> Iterator[tuple[str, Ledger]]:
 def test_check_says_what_becomes_of_gradients(seed: int) -> None:
     wrong = []
     for text, ledger in itertools.islice(programs(seed), LOOPS):
-        differences = list(apart(ledger, {each.code for each in found(text, pathlib.Path("train.py"))}))
+        differences = list(
+            apart(ledger, {each.code for each in found(text, pathlib.Path("train.py"))})
+        )
         if differences:
             wrong.append(f"{'; '.join(differences)}\n{text.removeprefix(loops.HEADER)}")
     print("\n\n".join(wrong))
@@ -74,7 +86,9 @@ def test_a_trace_says_what_check_says(tmp_path: pathlib.Path) -> None:
     for text, _ in itertools.islice(programs(5_000), TRACED):
         script.write_text(text)
         static = {(each.code, each.at.line) for each in found(text, script)}
-        report = traced.trace(tmp_path, "--output-format", "json", "--output-file", "report.json", "train.py")
+        report = traced.trace(
+            tmp_path, "--output-format", "json", "--output-file", "report.json", "train.py"
+        )
         assert report.code in (0, 1), report.err
         assert static == _of_report(tmp_path / "report.json"), text
 
@@ -83,4 +97,6 @@ def _of_report(file: pathlib.Path) -> set[tuple[str, int]]:
     import json
 
     findings = json.loads(file.read_text())["findings"]
-    return {(each["code"], each["location"]["row"]) for each in findings if each["severity"] != "note"}
+    return {
+        (each["code"], each["location"]["row"]) for each in findings if each["severity"] != "note"
+    }

@@ -7,7 +7,9 @@ import warnings
 
 
 def everywhere(text: str | bytes) -> str:
-    """The program with a backward at the end of each of its functions, and at its own: `check` enters all of them."""
+    """The program with a backward at the end of each of its functions, and at its own: `check`
+    enters all of them.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of literals that Python will refuse one day
         tree = ast.parse(text)

@@ -1,9 +1,10 @@
-"""Looks for programs that gradlint stumbles over, led on by what each covers of it. No test: atheris is its engine.
+"""Looks for programs that gradlint stumbles over, led on by what each covers of it. No test:
+atheris is its engine.
 
     PYTHONPATH=tests python tests/fuzz/guided.py -max_total_time=1200 -timeout=120
 
-The bytes that libFuzzer changes choose a program of the fixtures and what becomes of it. A mistake is printed with its
-program, once; a program without end stops the run.
+The bytes that libFuzzer changes choose a program of the fixtures and what becomes of it. A mistake
+is printed with its program, once; a program without end stops the run.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Drawn(random.Random):
 
 
 def analysed(data: bytes) -> None:
-    """Analyses the program that the bytes stand for, and prints what went wrong for the first time."""
+    """Analyses the program that the bytes stand for, and prints what went wrong for the first
+    time.
+    """
     choose = Drawn(data)
     try:
         text = changed(choose.choice(SOURCES), choose, changes=8)

@@ -1,5 +1,6 @@
-# ruff: noqa: E501 (lists of forms)
-"""Programs that went wrong on the way: parts of a program deleted, doubled, swapped or put in the place of others."""
+"""Programs that went wrong on the way: parts of a program deleted, doubled, swapped or put in the
+place of others.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +69,14 @@ def _loop(tree: ast.AST, choose: random.Random) -> None:
     node, field, position = choose.choice(_statements(tree))
     held = getattr(node, field)
     head = choose.choice(
-        ["while x: pass", "for x in y: pass", "with x as y: pass", "if x: pass", "class X: pass", "def x(*x): pass"]
+        [
+            "while x: pass",
+            "for x in y: pass",
+            "with x as y: pass",
+            "if x: pass",
+            "class X: pass",
+            "def x(*x): pass",
+        ]
     )
     block = ast.parse(head).body[0]
     block.body = [held[position]]  # type: ignore[attr-defined]
@@ -80,7 +88,9 @@ def _replace(tree: ast.AST, choose: random.Random) -> None:
     if not places:
         return
     node, field, _ = choose.choice(places)
-    setattr(node, field, copy.deepcopy(choose.choice(places)[2]))  # else a part could come to hold itself
+    setattr(
+        node, field, copy.deepcopy(choose.choice(places)[2])
+    )  # else a part could come to hold itself
 
 
 def _wrap(tree: ast.AST, choose: random.Random) -> None:
@@ -88,8 +98,10 @@ def _wrap(tree: ast.AST, choose: random.Random) -> None:
     if not places:
         return
     node, field, held = choose.choice(places)
-    form = choose.choice(["x.detach()", "x[0]", "[x, x]", "(x,)", "{x: x}", "-x", "not x", "x(x)", "lambda: x", "x.data", "x if x else x",
-                          "[x for x in x]", "sum(x)", "x @ x", "float(x)", "{**x}", "f'{x}'", "len(x)", "x is None", "x.y.z"])  # fmt: skip
+    form = choose.choice(["x.detach()", "x[0]", "[x, x]", "(x,)", "{x: x}", "-x", "not x", "x(x)",
+        "lambda: x", "x.data", "x if x else x",
+                          "[x for x in x]", "sum(x)", "x @ x", "float(x)", "{**x}", "f'{x}'",
+                          "len(x)", "x is None", "x.y.z"])  # fmt: skip
     setattr(node, field, _filled(ast.parse(form, mode="eval").body, held))
 
 
@@ -108,7 +120,11 @@ def _constant(tree: ast.AST, choose: random.Random) -> None:
         return
     node, field, _ = choose.choice(places)
     setattr(
-        node, field, ast.Constant(choose.choice([None, True, 0, -1, 10**30, 0.0, 1e308, "", "x" * 99, b"x", ..., 1j]))
+        node,
+        field,
+        ast.Constant(
+            choose.choice([None, True, 0, -1, 10**30, 0.0, 1e308, "", "x" * 99, b"x", ..., 1j])
+        ),
     )
 
 

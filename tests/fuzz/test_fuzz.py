@@ -1,7 +1,8 @@
-"""Programs that nobody would write are analysed without a mistake of gradlint's own, in a bounded number of steps.
+"""Programs that nobody would write are analysed without a mistake of gradlint's own, in a bounded
+number of steps.
 
-`GRADLINT_MUTANTS` says how many mutants of the fixtures are made (60), `GRADLINT_SEED` from which seed on (0).
-README.md tells of long runs and what they found.
+`GRADLINT_MUTANTS` says how many mutants of the fixtures are made (60), `GRADLINT_SEED` from which
+seed on (0). README.md tells of long runs and what they found.
 """
 
 from __future__ import annotations

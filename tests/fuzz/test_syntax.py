@@ -1,7 +1,7 @@
 """Whatever Python's grammar allows is analysed without a mistake of gradlint's own.
 
-`GRADLINT_MODULES` says how many modules are made up of the grammar (2,000); there is one of libcst's nodes for forty of
-these, since such a one takes a third of a second to be made up.
+`GRADLINT_MODULES` says how many modules are made up of the grammar (2,000); there is one of
+libcst's nodes for forty of these, since such a one takes a third of a second to be made up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ EACH = MODULES // PARTS
 
 @pytest.fixture(autouse=True)
 def deep_stack() -> None:
-    """What the analysis sets by itself: hypothesis wonders where the limit changes within a test."""
+    """What the analysis sets by itself: hypothesis wonders where the limit changes within a
+    test.
+    """
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
 
 
@@ -41,8 +43,12 @@ def _analysed(text: str) -> None:
 
 
 def _drawn(part: int, modules: SearchStrategy[str], many: int) -> Callable[[], None]:
-    """A test of so many modules, which each state of gradlint and each part of the tests draw anew."""
-    health = settings(max_examples=many, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    """A test of so many modules, which each state of gradlint and each part of the tests draw
+    anew.
+    """
+    health = settings(
+        max_examples=many, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
     return seed(SEEDS["drawn"] + part)(health(given(modules)(_analysed)))
 
 

@@ -1,8 +1,8 @@
 """Accelerate: what `prepare` gives is what it was given; `accelerator.backward(loss)` is a sink.
 
-Within `accelerator.accumulate(model)` the prepared optimizer steps and clears only when the gradients are synchronised,
-and `backward` divides the loss: a loop that steps and clears on every micro-batch is right, and is run here as one that
-does not accumulate.
+Within `accelerator.accumulate(model)` the prepared optimizer steps and clears only when the
+gradients are synchronised, and `backward` divides the loss: a loop that steps and clears on every
+micro-batch is right, and is run here as one that does not accumulate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import estimates
 from gradlint.interpret.registry import alias, attribute, function, guesses, method, typed
-from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Const, Function, Object, Symbol, Unknown
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Abstract,
+    Call,
+    Const,
+    Function,
+    Object,
+    Symbol,
+    Unknown,
+)
 from gradlint.library.frameworks.fabric import unchanged
 from gradlint.library.modules import is_module
 
@@ -72,17 +83,31 @@ def make(m: Machine, call: Call) -> Abstract:
     at = call.frame.span(call.node)
     window = estimates.estimated(m, call.kwargs.get("gradient_accumulation_steps"))
     if window is not None and window > 1:
-        m.emit(tape.Fact(at=at, what="accelerator-divides", detail=str(window), text=call.frame.text(call.node)))
-    state = {"divides": window is not None and window > 1, "unscales again": _unscales_again(call, window)}
+        m.emit(
+            tape.Fact(
+                at=at,
+                what="accelerator-divides",
+                detail=str(window),
+                text=call.frame.text(call.node),
+            )
+        )
+    state = {
+        "divides": window is not None and window > 1,
+        "unscales again": _unscales_again(call, window),
+    }
     return Object(ACCELERATOR, at, state)
 
 
 def _unscales_again(call: Call, window: int | None) -> str:
-    """What says that the gradients of a window can be unscaled more than once: float16, and windows of several rounds.
+    """What says that the gradients of a window can be unscaled more than once: float16, and windows
+    of several rounds.
 
     "" where something says that they cannot.
     """
-    precision, rounds = call.kwargs.get("mixed_precision"), call.kwargs.get("gradient_accumulation_steps")
+    precision, rounds = (
+        call.kwargs.get("mixed_precision"),
+        call.kwargs.get("gradient_accumulation_steps"),
+    )
     settings = [isinstance(given, Unknown) for given in (precision, rounds)]
     is_half = settings[0] or (isinstance(precision, Const) and precision.value == "fp16")
     if not is_half or not (settings[1] or (window or 0) > 1):
@@ -99,15 +124,28 @@ def by_name(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | Non
 
 
 @typed(ACCELERATOR)
-def typed_accelerator(m: Machine, symbol: Symbol, function_: Function, parameter: object) -> Abstract:
+def typed_accelerator(
+    m: Machine, symbol: Symbol, function_: Function, parameter: object
+) -> Abstract:
     """A parameter annotated as an Accelerator."""
     return Object(ACCELERATOR, function_.node.code.span(function_.node.at))
 
 
-@method(ACCELERATOR, "prepare", "prepare_model", "prepare_optimizer", "prepare_data_loader", "prepare_scheduler")
+@method(
+    ACCELERATOR,
+    "prepare",
+    "prepare_model",
+    "prepare_optimizer",
+    "prepare_data_loader",
+    "prepare_scheduler",
+)
 def prepare(m: Machine, accelerator: Object, call: Call) -> Abstract:
     """What it was given, in order."""
-    given = [value for name, value in call.kwargs.items() if name in ("model", "optimizer", "data_loader", "scheduler")]
+    given = [
+        value
+        for name, value in call.kwargs.items()
+        if name in ("model", "optimizer", "data_loader", "scheduler")
+    ]
     models = [value for value in (*call.args, *given) if is_module(value)]
     accelerator.state["models"] = (*accelerator.state.get("models", ()), *models)
     return unchanged([*call.args, *given])
@@ -119,20 +157,35 @@ def backward(m: Machine, accelerator: Object, call: Call) -> Abstract:
     if accelerator.state.get("divides"):
         at = call.frame.span(call.node)
         names = ", ".join(_titles(call.frame, accelerator.state.get("models", ())))
-        m.emit(tape.Fact(at=at, what="accelerator-backward", detail=names, related=((accelerator.at, "made"),)))
+        m.emit(
+            tape.Fact(
+                at=at,
+                what="accelerator-backward",
+                detail=names,
+                related=((accelerator.at, "made"),),
+            )
+        )
     from gradlint.library import autograd
 
-    kept = call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
-    return autograd.backward(m, call.get(0, "loss") or NONE, call, "accelerator.backward", retain_graph=kept)
+    kept = (
+        call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
+    )
+    return autograd.backward(
+        m, call.get(0, "loss") or NONE, call, "accelerator.backward", retain_graph=kept
+    )
 
 
 def _titles(frame: Frame, models: tuple[Abstract, ...]) -> Iterator[str]:
-    """What these are called where a frame sees them: a name, or an attribute of the object whose method runs."""
+    """What these are called where a frame sees them: a name, or an attribute of the object whose
+    method runs.
+    """
     owner, outer = frame.receiver, frame.parent
     named = list(frame.locals.items())
     if owner is not None:
         selves = [name for name, value in named if value is owner]
-        named += [(f"{name}.{each}", value) for name in selves for each, value in owner.attrs.items()]
+        named += [
+            (f"{name}.{each}", value) for name in selves for each, value in owner.attrs.items()
+        ]
     while outer is not None:
         named += outer.locals.items()
         outer = outer.parent
@@ -142,13 +195,19 @@ def _titles(frame: Frame, models: tuple[Abstract, ...]) -> Iterator[str]:
 
 @method(ACCELERATOR, "clip_grad_norm_", "clip_grad_value_")
 def clip_grad(m: Machine, accelerator: Object, call: Call) -> Abstract:
-    """`accelerator.clip_grad_norm_(parameters, …)`: it unscales first, whether this round ends a window or not."""
+    """`accelerator.clip_grad_norm_(parameters, …)`: it unscales first, whether this round ends a
+    window or not.
+    """
     from gradlint.library.clipping import clip
 
     said, is_inside = accelerator.state.get("unscales again"), accelerator.state.get("accumulates")
     if said and is_inside and accelerator.state.get("asked") != m.rounds:
         at = call.frame.span(call.node)
-        m.emit(tape.Fact(at=at, what="accelerator-unscales", detail=said, text=call.frame.text(call.node)))
+        m.emit(
+            tape.Fact(
+                at=at, what="accelerator-unscales", detail=said, text=call.frame.text(call.node)
+            )
+        )
     return clip(m, call.get(0, "parameters"), call)
 
 
@@ -167,7 +226,9 @@ def region(m: Machine, accelerator: Object, call: Call) -> Abstract:
     """A context that changes nothing about which gradients there are."""
     if call.called in ("accumulate", "no_sync") and accelerator.state.get("divides"):
         at = call.frame.span(call.node)
-        m.emit(tape.Fact(at=at, what="accelerator-accumulates", related=((accelerator.at, "made"),)))
+        m.emit(
+            tape.Fact(at=at, what="accelerator-accumulates", related=((accelerator.at, "made"),))
+        )
     if call.called == "accumulate":
         return Object(_WINDOW, call.frame.span(call.node), {"accelerator": accelerator})
     return Object("builtins.harmless-context", call.frame.span(call.node))
@@ -189,14 +250,22 @@ def leave_window(m: Machine, window: Object, call: Call) -> Abstract:
 
 @method(ACCELERATOR, "autocast")
 def autocast(m: Machine, accelerator: Object, call: Call) -> Abstract:
-    """`with accelerator.autocast():`, which is that of the accelerator's own device and precision."""
+    """`with accelerator.autocast():`, which is that of the accelerator's own device and
+    precision.
+    """
     from gradlint.library import amp
 
     return amp.of_framework(call)
 
 
 @method(
-    ACCELERATOR, "unwrap_model", "gather", "gather_for_metrics", "reduce", "pad_across_processes", "prepare_for_eval"
+    ACCELERATOR,
+    "unwrap_model",
+    "gather",
+    "gather_for_metrics",
+    "reduce",
+    "pad_across_processes",
+    "prepare_for_eval",
 )
 def same(m: Machine, accelerator: Object, call: Call) -> Abstract:
     """The argument itself, which it is in one process."""

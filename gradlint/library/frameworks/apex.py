@@ -1,4 +1,6 @@
-"""Apex: `amp.initialize` gives what it was given; within `amp.scale_loss(loss, …)` the scaled loss is a sink."""
+"""Apex: `amp.initialize` gives what it was given; within `amp.scale_loss(loss, …)` the scaled loss
+is a sink.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,17 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import function, method
-from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Mapping, Object, Sequence, Tensor
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+)
 from gradlint.library.frameworks.fabric import unchanged
 
 if TYPE_CHECKING:
@@ -21,7 +33,11 @@ def initialize(m: Machine, call: Call) -> Abstract:
     """`amp.initialize(models, optimizers, …)`: both, or the models alone."""
     given = [call.get(0, "models"), call.get(1, "optimizers")]
     return unchanged(
-        [value for value in given if value is not None and not (isinstance(value, Const) and value.value is None)]
+        [
+            value
+            for value in given
+            if value is not None and not (isinstance(value, Const) and value.value is None)
+        ]
     )
 
 

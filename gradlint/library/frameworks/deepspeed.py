@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.registry import alias, function, guesses, method, parent
-from gradlint.interpret.values import NONE, TRUE, Abstract, Call, Const, Mapping, Object, Sequence, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    TRUE,
+    Abstract,
+    Call,
+    Const,
+    Mapping,
+    Object,
+    Sequence,
+    Unknown,
+)
 from gradlint.library.wrappers import WRAPPER, wrapped
 
 if TYPE_CHECKING:
@@ -20,7 +30,9 @@ _NAMES = frozenset(["engine", "model_engine", "ds_engine", "deepspeed_engine", "
 
 @function("deepspeed.initialize")
 def initialize(m: Machine, call: Call) -> Abstract:
-    """`initialize(args, model, optimizer, …)`: an engine, an optimizer, a loader and a scheduler."""
+    """`initialize(args, model, optimizer, …)`: an engine, an optimizer, a loader and a
+    scheduler.
+    """
     engine = wrapped(m, ENGINE, call.get(1, "model"), call)
     optimizer = _optimizer(m, call)
     if isinstance(engine, Object):
@@ -65,12 +77,16 @@ def backward(m: Machine, engine: Object, call: Call) -> Abstract:
     from gradlint.library import autograd
 
     kept = call.constant(None, "retain_graph") is True
-    return autograd.backward(m, call.get(0, "loss") or NONE, call, "engine.backward", retain_graph=kept)
+    return autograd.backward(
+        m, call.get(0, "loss") or NONE, call, "engine.backward", retain_graph=kept
+    )
 
 
 @method(ENGINE, "step")
 def step(m: Machine, engine: Object, call: Call) -> Abstract:
-    """`engine.step()`: at the end of a window it steps and clears; here each micro-batch ends one."""
+    """`engine.step()`: at the end of a window it steps and clears; here each micro-batch ends
+    one.
+    """
     from gradlint.library import optimizers
 
     held = engine.state.get("optimizer")
@@ -81,7 +97,14 @@ def step(m: Machine, engine: Object, call: Call) -> Abstract:
     return NONE
 
 
-@method(ENGINE, "zero_grad", "save_checkpoint", "load_checkpoint", "allreduce_gradients", "set_train_batch_size")
+@method(
+    ENGINE,
+    "zero_grad",
+    "save_checkpoint",
+    "load_checkpoint",
+    "allreduce_gradients",
+    "set_train_batch_size",
+)
 def harmless(m: Machine, engine: Object, call: Call) -> Abstract:
     """What the engine does by itself, and what has nothing to do with gradients."""
     return m.unknown(call.frame.text(call.node), data=True)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.registry import alias, attribute, function, guesses, method, typed
-from gradlint.interpret.values import NONE, Abstract, Builtin, Call, Function, Object, Sequence, Symbol, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Builtin,
+    Call,
+    Function,
+    Object,
+    Sequence,
+    Symbol,
+    Unknown,
+)
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -53,7 +63,11 @@ def typed_fabric(m: Machine, symbol: Symbol, function_: Function, parameter: obj
 @method(FABRIC, "setup", "setup_module", "setup_optimizers", "setup_dataloaders", "to_device")
 def set_up(m: Machine, fabric: Object, call: Call) -> Abstract:
     """What it was given, as a tuple where that is more than one thing."""
-    given = [value for name, value in call.kwargs.items() if name in ("module", "dataloader", "obj", "optimizer")]
+    given = [
+        value
+        for name, value in call.kwargs.items()
+        if name in ("module", "dataloader", "obj", "optimizer")
+    ]
     return unchanged([*call.args, *given])
 
 
@@ -69,8 +83,12 @@ def backward(m: Machine, fabric: Object, call: Call) -> Abstract:
     """`fabric.backward(loss)`."""
     from gradlint.library import autograd
 
-    kept = call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
-    return autograd.backward(m, call.get(0, "tensor") or NONE, call, "fabric.backward", retain_graph=kept)
+    kept = (
+        call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
+    )
+    return autograd.backward(
+        m, call.get(0, "tensor") or NONE, call, "fabric.backward", retain_graph=kept
+    )
 
 
 @method(FABRIC, "clip_gradients")
@@ -89,7 +107,9 @@ def autocast(m: Machine, fabric: Object, call: Call) -> Abstract:
     return amp.of_framework(call)
 
 
-@method(FABRIC, "no_backward_sync", "init_module", "init_tensor", "rank_zero_first", "sharded_model")
+@method(
+    FABRIC, "no_backward_sync", "init_module", "init_tensor", "rank_zero_first", "sharded_model"
+)
 def region(m: Machine, fabric: Object, call: Call) -> Abstract:
     """A context that changes nothing about which gradients there are."""
     return Object("builtins.harmless-context", call.frame.span(call.node))

@@ -2,12 +2,15 @@
 
 class Conv(MessagePassing):
     def forward(self, x, edge_index):
-        return self.propagate(edge_index, x=self.lin(x))     # message, aggregate and update, in this order
+        return self.propagate(edge_index, x=self.lin(x))     # message, aggregate and update, in
+        this order
 
-    def message(self, x_j, x_i):                              # rows of `x`: where an edge begins, where it ends
+    def message(self, x_j, x_i):                              # rows of `x`: where an edge begins,
+    where it ends
         return x_j - x_i
 
-As in release 2.8: what a method does not define is `x_j`, a sum over the edges of each node, and that sum itself.
+As in release 2.8: what a method does not define is `x_j`, a sum over the edges of each node, and
+that sum itself.
 """
 
 from __future__ import annotations
@@ -16,7 +19,18 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import alias, method, parent
-from gradlint.interpret.values import NONE, Abstract, Bound, Call, Const, Function, Instance, Sequence, Tensor, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Bound,
+    Call,
+    Const,
+    Function,
+    Instance,
+    Sequence,
+    Tensor,
+    Unknown,
+)
 from gradlint.library.effects import lookup
 from gradlint.library.python.results import fresh, text
 
@@ -32,7 +46,9 @@ _ENDS = {"_j": 0, "_i": 1}  # the rows of `edge_index`: messages go from source 
 
 @method(LAYER, "propagate")
 def propagate(m: Machine, layer: Instance, call: Call) -> Abstract:
-    """`self.propagate(edge_index, x=x)`: messages of the edges, summed up at their nodes, and what is made of that."""
+    """`self.propagate(edge_index, x=x)`: messages of the edges, summed up at their nodes, and what
+    is made of that.
+    """
     messages = _own(m, layer, "message", call, [])
     if messages is None:
         messages = _argument(m, "x_j", call)
@@ -52,13 +68,21 @@ def edge_updater(m: Machine, layer: Instance, call: Call) -> Abstract:
     return m.unknown(text(call)) if made is None else made
 
 
-def _own(m: Machine, layer: Instance, name: str, call: Call, given: list[Abstract]) -> Abstract | None:
+def _own(
+    m: Machine, layer: Instance, name: str, call: Call, given: list[Abstract]
+) -> Abstract | None:
     """What a method gives that the class of a layer defines; None where it has none of its own."""
     found = m.session.member_of(layer.cls, name)
     if not isinstance(found, Function):
         return None
-    wanted = [each for each in found.node.parameters[1 + len(given) :] if each.kind in ("positional", "keyword")]
-    kwargs = {each.name: value for each in wanted if (value := _argument(m, each.name, call)) is not None}
+    wanted = [
+        each
+        for each in found.node.parameters[1 + len(given) :]
+        if each.kind in ("positional", "keyword")
+    ]
+    kwargs = {
+        each.name: value for each in wanted if (value := _argument(m, each.name, call)) is not None
+    }
     return m.call(Bound(found, layer), Call(name, given, kwargs, call.node, call.frame))
 
 
@@ -76,17 +100,23 @@ def _argument(m: Machine, name: str, call: Call) -> Abstract | None:
 
 
 def _rows(m: Machine, nodes: Abstract, end: int, call: Call) -> Abstract:
-    """The rows of what nodes have at one end of each edge; sources and targets can have each their own."""
+    """The rows of what nodes have at one end of each edge; sources and targets can have each their
+    own.
+    """
     if isinstance(nodes, Sequence) and len(nodes.items) == len(_ENDS):
         nodes = nodes.items[end]
     if not isinstance(nodes, Tensor | Unknown):
         return nodes
     index = m.unknown("edge_index", data=True, type="tensor")
     arguments: list[Abstract] = [nodes, Const(0), index]
-    return tensors.apply(m, "torch.index_select", arguments, call.node, call.frame, lookup("index_select"))
+    return tensors.apply(
+        m, "torch.index_select", arguments, call.node, call.frame, lookup("index_select")
+    )
 
 
 def _summed(m: Machine, messages: Abstract, call: Call) -> Abstract:
     if not isinstance(messages, Tensor | Unknown):
         return m.unknown(text(call))
-    return tensors.apply(m, "torch.index_add", [messages], call.node, call.frame, lookup("index_add"))
+    return tensors.apply(
+        m, "torch.index_add", [messages], call.node, call.frame, lookup("index_add")
+    )

@@ -1,9 +1,11 @@
-"""Hydra: `instantiate` calls what a configuration names with what the configuration and the call give.
+"""Hydra: `instantiate` calls what a configuration names with what the configuration and the call
+give.
 
     hydra.utils.instantiate({"_target_": "torch.optim.SGD", "lr": 0.1}, params=model.parameters())
 
-A name of the program's own files is not looked up. What is given `params=` is an optimizer, whatever the
-configuration says: https://hydra.cc/docs/advanced/instantiate_objects/overview/ is the source of both.
+A name of the program's own files is not looked up. What is given `params=` is an optimizer,
+whatever the configuration says: https://hydra.cc/docs/advanced/instantiate_objects/overview/ is the
+source of both.
 """
 
 from __future__ import annotations
@@ -27,9 +29,15 @@ def instantiate(m: Machine, call: Call) -> Abstract:
     if isinstance(config, Mapping) and not _is_partial(config):
         target = config.items.get("_target_")
         if isinstance(target, Const) and str(target.value).startswith("torch."):
-            written = {str(name): value for name, value in config.items.items() if not str(name).startswith("_")}
+            written = {
+                str(name): value
+                for name, value in config.items.items()
+                if not str(name).startswith("_")
+            }
             is_open = call.open or config.open
-            made = Call(str(target.value), args, {**written, **given}, call.node, call.frame, is_open)
+            made = Call(
+                str(target.value), args, {**written, **given}, call.node, call.frame, is_open
+            )
             return m.call(Lib(made.name), made)
     if "params" in given and not isinstance(config, Mapping):
         held = optimizer_over(m, given["params"], call, OPTIMIZER)

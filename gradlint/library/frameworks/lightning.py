@@ -1,11 +1,14 @@
-"""Lightning: a LightningModule is entered at `training_step`, whose result the Trainer back-propagates.
+"""Lightning: a LightningModule is entered at `training_step`, whose result the Trainer
+back-propagates.
 
-With automatic optimization the Trainer clears, back-propagates and steps; with `automatic_optimization = False` the
-module does so itself. `configure_optimizers` runs first, so that it is known what is trained.
+With automatic optimization the Trainer clears, back-propagates and steps; with
+`automatic_optimization = False` the module does so itself. `configure_optimizers` runs first, so
+that it is known what is trained.
 
 The order is that of Lightning 2.6: gradients are cleared before the first backward of a window of
-`accumulate_grad_batches` and stepped on behind its last, or the epoch's last; with `precision="16-mixed"` the loss is
-scaled, `on_after_backward` meets scaled gradients and `on_before_optimizer_step` unscaled ones.
+`accumulate_grad_batches` and stepped on behind its last, or the epoch's last; with
+`precision="16-mixed"` the loss is scaled, `on_after_backward` meets scaled gradients and
+`on_before_optimizer_step` unscaled ones.
 """
 
 from __future__ import annotations
@@ -63,7 +66,15 @@ parent(MODULE, "torch.nn.Module")
 _BEFORE = ("setup", "on_fit_start", "on_train_start", "on_train_epoch_start")
 _SCALED = ("16-mixed", "16", 16)  # float16 with a GradScaler
 _TOGGLE = f"{MODULE}.toggle_optimizer"
-_STATE = ("hparams", "trainer", "logger", "loggers", "fabric", "example_input_array", "strict_loading")
+_STATE = (
+    "hparams",
+    "trainer",
+    "logger",
+    "loggers",
+    "fabric",
+    "example_input_array",
+    "strict_loading",
+)
 _NUMBERS = ("current_epoch", "global_rank", "local_rank", "local_batch_idx")
 
 
@@ -103,7 +114,9 @@ class _Settings:
         window = given.value if isinstance(given, Const) and type(given.value) is int else 1
         is_scaled = made.constant(None, "precision") in _SCALED
         at = made.frame.span(made.node)
-        return cls(at, max(window, 1), tape.Scaler("the Trainer's scaler", at) if is_scaled else None)
+        return cls(
+            at, max(window, 1), tape.Scaler("the Trainer's scaler", at) if is_scaled else None
+        )
 
 
 def train(m: Machine, module: Instance, call: Call, settings: _Settings | None = None) -> None:
@@ -116,11 +129,17 @@ def train(m: Machine, module: Instance, call: Call, settings: _Settings | None =
     optimizers = configured(m, module, call)
     for hook in _BEFORE:
         _run_hook(m, module, hook, call)
-    automatic = conditions.truth(m, m.attribute(module, "automatic_optimization", call)) is not False
-    fit = _Fit(m, module, call, step, optimizers, automatic, settings, sink_call("training_step", written))
+    automatic = (
+        conditions.truth(m, m.attribute(module, "automatic_optimization", call)) is not False
+    )
+    fit = _Fit(
+        m, module, call, step, optimizers, automatic, settings, sink_call("training_step", written)
+    )
     fit.epoch(written)
     _run_hook(m, module, "on_train_epoch_end", call)
-    if not automatic and m.session.batches > BATCHES:  # a counter: what an epoch leaves over shows in the next one
+    if (
+        not automatic and m.session.batches > BATCHES
+    ):  # a counter: what an epoch leaves over shows in the next one
         _run_hook(m, module, "on_train_epoch_start", call)
         fit.epoch(written)
         _run_hook(m, module, "on_train_epoch_end", call)
@@ -155,9 +174,17 @@ class _Fit:
         rounds.run(self.m, self.place, self.m.session.batches, self.module, batch)
 
     def _batch(self, batch: Abstract, number: int, turns: list[int | None], is_last: bool) -> None:
-        m, module, call, place, window = self.m, self.module, self.call, self.place, self.settings.window
+        m, module, call, place, window = (
+            self.m,
+            self.module,
+            self.call,
+            self.place,
+            self.settings.window,
+        )
         _run_hook(m, module, "on_train_batch_start", call, batch, Const(number))
-        update = _Update(m, module, self.settings, number % window == 0, is_last or _ends(number, self.settings))
+        update = _Update(
+            m, module, self.settings, number % window == 0, is_last or _ends(number, self.settings)
+        )
         for index in turns:
             result = _called(m, self.step, batch, number, index, place)
             if module.state.get("manual"):
@@ -165,11 +192,21 @@ class _Fit:
             held = self.optimizers if index is None else self.optimizers[index : index + 1]
             if self.automatic:
                 update.run(loss_in(m, result, place), held, place)
-        _run_hook(m, module, "on_train_batch_end", call, m.unknown("outputs", data=True), batch, Const(number))
+        _run_hook(
+            m,
+            module,
+            "on_train_batch_end",
+            call,
+            m.unknown("outputs", data=True),
+            batch,
+            Const(number),
+        )
 
 
 def _tell_trainer(m: Machine, module: Instance, count: int, is_last: bool, call: Call) -> None:
-    """What `self.trainer` says of the loop: how many batches it has, and whether this one is the last."""
+    """What `self.trainer` says of the loop: how many batches it has, and whether this one is the
+    last.
+    """
     trainer = m.attribute(module, "trainer", call)
     if isinstance(trainer, Unknown):
         said = {"is_last_batch": Const(is_last), "num_training_batches": Const(count)}
@@ -209,13 +246,17 @@ def _ends(number: int, settings: _Settings) -> bool:
     return (number + 1) % settings.window == 0
 
 
-def _called(m: Machine, step: Abstract, batch: Abstract, number: int, index: int | None, place: Call) -> Abstract:
+def _called(
+    m: Machine, step: Abstract, batch: Abstract, number: int, index: int | None, place: Call
+) -> Abstract:
     args = [batch, Const(number)] + ([Const(index)] if index is not None else [])
     return m.call(step, Call("training_step", args, {}, place.node, place.frame))
 
 
 def loss_in(m: Machine, result: Abstract, call: Call) -> Abstract | None:
-    """The loss in what `training_step` returned: itself, or its entry "loss"; None where it skips the batch."""
+    """The loss in what `training_step` returned: itself, or its entry "loss"; None where it skips
+    the batch.
+    """
     if isinstance(result, Mapping):
         found = result.items.get("loss")
         return (
@@ -278,7 +319,10 @@ def configured(m: Machine, module: Instance | Object, call: Call) -> list[Abstra
     """The optimizers that `configure_optimizers` makes, once."""
     if "optimizers" not in module.state:
         module.state["optimizers"], module.state["schedulers"] = [], []
-        if isinstance(module, Instance) and m.session.member_of(module.cls, "configure_optimizers") is not None:
+        if (
+            isinstance(module, Instance)
+            and m.session.member_of(module.cls, "configure_optimizers") is not None
+        ):
             made = m.invoke(m.attribute(module, "configure_optimizers", call), [], call)
             module.state["optimizers"], module.state["schedulers"] = _sorted(m, made)
     found: list[Abstract] = module.state["optimizers"]
@@ -331,18 +375,28 @@ def schedulers_of(m: Machine, module: Instance | Object, call: Call) -> Abstract
 
 @method(MODULE, "manual_backward")
 def manual_backward(m: Machine, module: Instance, call: Call) -> Abstract:
-    """`self.manual_backward(loss)`, which automatic optimization refuses: it was switched off, here or not."""
+    """`self.manual_backward(loss)`, which automatic optimization refuses: it was switched off, here
+    or not.
+    """
     from gradlint.library import autograd
 
     module.state["manual"] = True
-    kept = call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
-    return autograd.backward(m, call.get(0, "loss") or NONE, call, "manual_backward", retain_graph=kept)
+    kept = (
+        call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
+    )
+    return autograd.backward(
+        m, call.get(0, "loss") or NONE, call, "manual_backward", retain_graph=kept
+    )
 
 
 @method(MODULE, "toggle_optimizer")
 def toggle(m: Machine, module: Instance, call: Call) -> Abstract:
-    """`self.toggle_optimizer(opt)`: what the other optimizers hold is frozen, but for what this one holds, too."""
-    before = {id(each): each.node.requires_grad for each in _held(m, configured(m, module, call), call)}
+    """`self.toggle_optimizer(opt)`: what the other optimizers hold is frozen, but for what this one
+    holds, too.
+    """
+    before = {
+        id(each): each.node.requires_grad for each in _held(m, configured(m, module, call), call)
+    }
     module.state["toggled"] = before
     own = {id(each) for each in _held(m, [call.get(0, "optimizer") or NONE], call)}
     for each in _held(m, configured(m, module, call), call):
@@ -377,7 +431,9 @@ def clip_gradients(m: Machine, module: Instance, call: Call) -> Abstract:
 
     handle = handle_of(m, call.get(0, "optimizer"), call)
     held = tuple(handle.parameters) if handle is not None else ()
-    m.emit(tape.Clip(at=call.frame.span(call.node), parameters=held, text=call.frame.text(call.node)))
+    m.emit(
+        tape.Clip(at=call.frame.span(call.node), parameters=held, text=call.frame.text(call.node))
+    )
     return NONE
 
 
@@ -399,13 +455,19 @@ def device(m: Machine, module: Instance, at: Call) -> Abstract:
 @attribute(MODULE, "global_step")
 def global_step(m: Machine, module: Instance, at: Call) -> Abstract:
     """The number of steps so far: another one in each round."""
-    return Unknown(m.symbol(module).derive(("global_step", m.rounds), "self.global_step"), data=True, type="number")
+    return Unknown(
+        m.symbol(module).derive(("global_step", m.rounds), "self.global_step"),
+        data=True,
+        type="number",
+    )
 
 
 def _outside(name: str, kind: str) -> None:
     @attribute(MODULE, name)
     def handler(m: Machine, module: Instance, at: Call) -> Abstract:
-        return Unknown(m.symbol(module).derive(("attribute", name), f"self.{name}"), data=True, type=kind)
+        return Unknown(
+            m.symbol(module).derive(("attribute", name), f"self.{name}"), data=True, type=kind
+        )
 
 
 for _name in _STATE:

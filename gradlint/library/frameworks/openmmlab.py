@@ -1,7 +1,8 @@
-"""OpenMMLab: the block of a convolution that its models are made of, and the module that they are derived from.
+"""OpenMMLab: the block of a convolution that its models are made of, and the module that they are
+derived from.
 
-    ConvModule(64, 64, 3, norm_cfg=dict(type="BN"))     # a convolution, a normalisation, and a ReLU in place
-    ConvModule(64, 64, 3, act_cfg=None)                 # no activation
+    ConvModule(64, 64, 3, norm_cfg=dict(type="BN"))     # a convolution, a normalisation, and a ReLU
+    in place ConvModule(64, 64, 3, act_cfg=None)                 # no activation
 
 As in mmcv 1.7 and 2.2.
 """
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 BLOCK = "mmcv.cnn.ConvModule"
 for _module in ("mmcv.cnn.bricks", "mmcv.cnn.bricks.conv_module"):
     alias(f"{_module}.ConvModule", BLOCK)
-for _base in ("mmcv.runner", "mmcv.runner.base_module", "mmengine.model", "mmengine.model.base_module"):
+for _base in (
+    "mmcv.runner",
+    "mmcv.runner.base_module",
+    "mmengine.model",
+    "mmengine.model.base_module",
+):
     parent(f"{_base}.BaseModule", "torch.nn.Module")
 _NORMS = {"BN": "BatchNorm2d", "BN2d": "BatchNorm2d", "BN1d": "BatchNorm1d", "BN3d": "BatchNorm3d"}
 _NORMS |= {"SyncBN": "SyncBatchNorm"}
@@ -30,20 +36,29 @@ _NEVER_IN_PLACE = ("Tanh", "PReLU", "Sigmoid", "GELU")
 
 @function(BLOCK)
 def conv_module(m: Machine, call: Call) -> Abstract:
-    """`ConvModule(in_channels, out_channels, kernel_size, …)`; something unknown with an order of its own."""
+    """`ConvModule(in_channels, out_channels, kernel_size, …)`; something unknown with an order of
+    its own.
+    """
     if "order" in call.kwargs or call.open:
         return m.unknown(text(call))
     layers = {"conv": _convolution(m, call)}
     normalised = call.get(9, "norm_cfg")
     if normalised is not None and not _is_none(normalised):
-        layers["bn"] = _layer(m, _NORMS.get(_kind(normalised), ""), [call.get(1, "out_channels")], call)
+        layers["bn"] = _layer(
+            m, _NORMS.get(_kind(normalised), ""), [call.get(1, "out_channels")], call
+        )
     activated = call.get(10, "act_cfg")
     if activated is None or not _is_none(activated):
         layers["activate"] = _activation(m, activated, call)
     given = Mapping(dict(layers))
-    made = m.call(Lib("torch.nn.Sequential"), Call("torch.nn.Sequential", [given], {}, call.node, call.frame))
+    made = m.call(
+        Lib("torch.nn.Sequential"), Call("torch.nn.Sequential", [given], {}, call.node, call.frame)
+    )
     if isinstance(made, Object):
-        made.attrs |= {"with_norm": Const("bn" in layers), "with_activation": Const("activate" in layers)}
+        made.attrs |= {
+            "with_norm": Const("bn" in layers),
+            "with_activation": Const("activate" in layers),
+        }
     return made
 
 
@@ -62,7 +77,9 @@ def _activation(m: Machine, given: Abstract | None, call: Call) -> Abstract:
 
 
 def _kind(settings: Abstract) -> str:
-    """The name of a class of torch's that `dict(type="BN")` asks for; "" where that is not known."""
+    """The name of a class of torch's that `dict(type="BN")` asks for; "" where that is not
+    known.
+    """
     name = settings.items.get("type") if isinstance(settings, Mapping) else None
     return name.value if isinstance(name, Const) and isinstance(name.value, str) else ""
 
@@ -71,10 +88,16 @@ def _is_none(settings: Abstract) -> bool:
     return isinstance(settings, Const) and settings.value is None
 
 
-def _layer(m: Machine, name: str, args: list[Abstract | None], call: Call, **kwargs: Abstract) -> Abstract:
-    """A layer of torch's by the name of its class; something unknown where it has none of this name."""
+def _layer(
+    m: Machine, name: str, args: list[Abstract | None], call: Call, **kwargs: Abstract
+) -> Abstract:
+    """A layer of torch's by the name of its class; something unknown where it has none of this
+    name.
+    """
     full = f"torch.nn.{name}"
     if not name or layer(full) is None:
         return m.unknown(text(call))
-    given = [each if each is not None else m.unknown("size", data=True, type="number") for each in args]
+    given = [
+        each if each is not None else m.unknown("size", data=True, type="number") for each in args
+    ]
     return m.call(Lib(full), Call(full, given, kwargs, call.node, call.frame))

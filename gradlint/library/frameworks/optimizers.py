@@ -57,7 +57,15 @@ def make(m: Machine, call: Call) -> Abstract | None:
     short = call.name.rpartition(".")[2]
     at = call.frame.span(call.node)
     if call.name.startswith(_PACKAGES) and (short[:1].isupper() or short == "create_optimizer_v2"):
-        return Object(OPTIMIZER, at, {"handle": optimizer_over(m, call.get(0, "params"), call, short)})
-    if call.name.startswith(_SCHEDULES) and ("schedule" in short.lower() or short.endswith("LRScheduler")):
-        return Object(SCHEDULER, at, {"handle": tape.Scheduler("", at, handle_of(m, call.get(0, "optimizer"), call))})
+        return Object(
+            OPTIMIZER, at, {"handle": optimizer_over(m, call.get(0, "params"), call, short)}
+        )
+    if call.name.startswith(_SCHEDULES) and (
+        "schedule" in short.lower() or short.endswith("LRScheduler")
+    ):
+        return Object(
+            SCHEDULER,
+            at,
+            {"handle": tape.Scheduler("", at, handle_of(m, call.get(0, "optimizer"), call))},
+        )
     return None

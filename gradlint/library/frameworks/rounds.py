@@ -14,14 +14,24 @@ if TYPE_CHECKING:
 
 
 def run(
-    m: Machine, place: Call, count: int, owner: Abstract, batch: Callable[[Loop], None], *, only_if_kept: bool = False
+    m: Machine,
+    place: Call,
+    count: int,
+    owner: Abstract,
+    batch: Callable[[Loop], None],
+    *,
+    only_if_kept: bool = False,
 ) -> None:
-    """Runs a few rounds at `place`; at their end it is written down whether `owner` piles up their graphs.
+    """Runs a few rounds at `place`; at their end it is written down whether `owner` piles up their
+    graphs.
 
-    With `only_if_kept` it is one round where `owner` keeps no graph of it: another would show the same.
+    With `only_if_kept` it is one round where `owner` keeps no graph of it: another would show the
+    same.
     """
     with m.loop("data", count) as loop:
-        while loop.round < count and not (only_if_kept and loop.round and not kept.holds_graph(m, owner)):
+        while loop.round < count and not (
+            only_if_kept and loop.round and not kept.holds_graph(m, owner)
+        ):
             _iteration(m, place, loop, begins=True)
             batch(loop)
             loop.end = _iteration(m, place, loop, begins=False)

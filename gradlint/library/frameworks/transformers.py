@@ -1,4 +1,6 @@
-"""transformers: a Trainer subclass is entered at `compute_loss`, whose result the Trainer back-propagates."""
+"""transformers: a Trainer subclass is entered at `compute_loss`, whose result the Trainer
+back-propagates.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,17 @@ from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.dtypes import dtype_of
-from gradlint.interpret.registry import alias, attribute, canonical, enters, fallback, hears, is_a, method, parent
+from gradlint.interpret.registry import (
+    alias,
+    attribute,
+    canonical,
+    enters,
+    fallback,
+    hears,
+    is_a,
+    method,
+    parent,
+)
 from gradlint.interpret.statements import ROUNDS
 from gradlint.interpret.values import (
     NONE,
@@ -34,16 +46,35 @@ if TYPE_CHECKING:
 TRAINER = "transformers.Trainer"
 alias("transformers.trainer.Trainer", TRAINER)
 alias("transformers.trainer_seq2seq.Seq2SeqTrainer", "transformers.Seq2SeqTrainer")
-_TRAINERS = ["transformers.Seq2SeqTrainer", "sentence_transformers.SentenceTransformerTrainer", "setfit.Trainer"]
+_TRAINERS = [
+    "transformers.Seq2SeqTrainer",
+    "sentence_transformers.SentenceTransformerTrainer",
+    "setfit.Trainer",
+]
 _TRAINERS += [
     f"trl.{name}Trainer"
-    for name in ("SFT", "DPO", "KTO", "ORPO", "CPO", "Reward", "PRM", "GRPO", "RLOO", "OnlineDPO", "GKD", "BCO")
+    for name in (
+        "SFT",
+        "DPO",
+        "KTO",
+        "ORPO",
+        "CPO",
+        "Reward",
+        "PRM",
+        "GRPO",
+        "RLOO",
+        "OnlineDPO",
+        "GKD",
+        "BCO",
+    )
 ]
 for _name in _TRAINERS:
     parent(_name, TRAINER)
 _LOADING = ("from_pretrained", "from_config", "_from_config")
 _HALF = ("float16", "fp16")
-_CHANGES = re.compile("adapter|lora|peft|cast|float|upcast")  # methods of a model that change its parameters
+_CHANGES = re.compile(
+    "adapter|lora|peft|cast|float|upcast"
+)  # methods of a model that change its parameters
 _SETTINGS = (
     "args",
     "state",
@@ -86,7 +117,9 @@ def enter(m: Machine, trainer: Abstract, name: str, called: Abstract, call: Call
 
 
 def _is_trainer(value: Abstract) -> bool:
-    return isinstance(value, Instance) and any(is_a(canonical(base), TRAINER) for base in value.cls.libraries())
+    return isinstance(value, Instance) and any(
+        is_a(canonical(base), TRAINER) for base in value.cls.libraries()
+    )
 
 
 def compute(m: Machine, called: Abstract, model: Abstract, inputs: Abstract, call: Call) -> None:
@@ -98,7 +131,9 @@ def compute(m: Machine, called: Abstract, model: Abstract, inputs: Abstract, cal
         return
     result = m.call(called, Call("compute_loss", [model, inputs], {}, call.node, call.frame))
     loss = result.items[0] if isinstance(result, Sequence) and result.items else result
-    autograd.backward(m, loss, sink_call("compute_loss", written), "compute_loss", by_framework=True)
+    autograd.backward(
+        m, loss, sink_call("compute_loss", written), "compute_loss", by_framework=True
+    )
 
 
 def _run(m: Machine, trainer: Abstract, name: str, called: Abstract, call: Call) -> None:
@@ -114,14 +149,20 @@ def _run(m: Machine, trainer: Abstract, name: str, called: Abstract, call: Call)
         else:
             compute(m, called, model, inputs, call)
 
-    rounds.run(m, sink_call(name, written), ROUNDS, trainer, batch, only_if_kept=True)  # steps are long
+    rounds.run(
+        m, sink_call(name, written), ROUNDS, trainer, batch, only_if_kept=True
+    )  # steps are long
 
 
 @method(TRAINER, "train")
 def train(m: Machine, trainer: Instance | Object, call: Call) -> Abstract:
     """`trainer.train()`: some batches."""
     if isinstance(trainer, Instance):
-        own = [name for name in ("training_step", "compute_loss") if m.session.member_of(trainer.cls, name) is not None]
+        own = [
+            name
+            for name in ("training_step", "compute_loss")
+            if m.session.member_of(trainer.cls, name) is not None
+        ]
         for name in own[:1]:
             _run(m, trainer, name, m.attribute(trainer, name, call), call)
     return m.unknown("metrics", data=True)
@@ -133,12 +174,25 @@ def compute_loss(m: Machine, trainer: Abstract, call: Call) -> Abstract:
     model, inputs = call.get(0, "model"), call.get(1, "inputs")
     outputs = _outputs(m, model, inputs, call)
     loss = m.attribute(outputs, "loss", call)
-    return Sequence("tuple", [loss, outputs]) if call.constant(2, "return_outputs") is True else loss
+    return (
+        Sequence("tuple", [loss, outputs]) if call.constant(2, "return_outputs") is True else loss
+    )
 
 
 def _outputs(m: Machine, model: Abstract | None, inputs: Abstract | None, call: Call) -> Abstract:
-    given = {str(key): value for key, value in inputs.items.items()} if isinstance(inputs, Mapping) else {}
-    at = Call("model", [inputs] if inputs is not None and not given else [], given, call.node, call.frame, open=True)
+    given = (
+        {str(key): value for key, value in inputs.items.items()}
+        if isinstance(inputs, Mapping)
+        else {}
+    )
+    at = Call(
+        "model",
+        [inputs] if inputs is not None and not given else [],
+        given,
+        call.node,
+        call.frame,
+        open=True,
+    )
     if isinstance(model, Unknown) or model is None:
         symbol = model.symbol if model is not None else m.session.library_symbol(f"{TRAINER}.model")
         return call_unknown(m, symbol, at)
@@ -147,9 +201,13 @@ def _outputs(m: Machine, model: Abstract | None, inputs: Abstract | None, call: 
 
 @method(TRAINER, "training_step")
 def training_step(m: Machine, trainer: Abstract, call: Call) -> Abstract:
-    """`super().training_step(model, inputs)`: computes the loss and back-propagates it; a detached loss comes back."""
+    """`super().training_step(model, inputs)`: computes the loss and back-propagates it; a detached
+    loss comes back.
+    """
     model, inputs = call.get(0, "model") or NONE, call.get(1, "inputs") or NONE
-    own = m.session.member_of(trainer.cls, "compute_loss") if isinstance(trainer, Instance) else None
+    own = (
+        m.session.member_of(trainer.cls, "compute_loss") if isinstance(trainer, Instance) else None
+    )
     if own is not None:
         compute(m, m.attribute(trainer, "compute_loss", call), model, inputs, call)
     return m.unknown(call.frame.text(call.node), data=True)
@@ -159,7 +217,11 @@ def training_step(m: Machine, trainer: Abstract, call: Call) -> Abstract:
 def model_of(m: Machine, trainer: Instance | Object, at: Call) -> Abstract:
     """The model that is trained."""
     given = trainer.state.get("model")
-    return given if isinstance(given, Abstract) else Unknown(m.symbol(trainer).derive("model", "model"))
+    return (
+        given
+        if isinstance(given, Abstract)
+        else Unknown(m.symbol(trainer).derive("model", "model"))
+    )
 
 
 @attribute(TRAINER, "accelerator")
@@ -218,12 +280,16 @@ def is_first(m: Machine, trainer: Abstract, call: Call) -> Abstract:
 
 @fallback
 def load(m: Machine, call: Call) -> Abstract | None:
-    """`AutoModel.from_pretrained(name, torch_dtype=torch.float16)`, of transformers, diffusers and their like."""
+    """`AutoModel.from_pretrained(name, torch_dtype=torch.float16)`, of transformers, diffusers and
+    their like.
+    """
     given = call.kwargs.get("torch_dtype") or call.kwargs.get("dtype")
     if given is None or call.name.rpartition(".")[2] not in _LOADING:
         return None
     loaded = call_unknown(m, m.session.library_symbol(call.name), call)
-    wanted = tape.DType.HALF if isinstance(given, Const) and given.value in _HALF else dtype_of(given)
+    wanted = (
+        tape.DType.HALF if isinstance(given, Const) and given.value in _HALF else dtype_of(given)
+    )
     if wanted is not None:
         m.state.setdefault("loaded", set()).add(loaded.symbol)
         _tell_dtype(m, loaded.symbol, wanted.value, call)
@@ -240,6 +306,10 @@ def _tell_dtype(m: Machine, model: Symbol, dtype: str, call: Call) -> None:
 def rebuilt(m: Machine, symbol: Symbol, call: Call) -> None:
     """What is given a loaded model can cast it and put adapters of any dtype into it."""
     for model in m.state.get("loaded", ()):
-        is_given = any(isinstance(value, Unknown) and value.symbol is model for value in call.values)
-        if is_given or (symbol in model.derived.values() and _CHANGES.search(symbol.text.rpartition(".")[2])):
+        is_given = any(
+            isinstance(value, Unknown) and value.symbol is model for value in call.values
+        )
+        if is_given or (
+            symbol in model.derived.values() and _CHANGES.search(symbol.text.rpartition(".")[2])
+        ):
             _tell_dtype(m, model, "unknown", call)

@@ -6,7 +6,8 @@ from gradlint.interpret.registry import typed
 from gradlint.interpret.values import Abstract, Symbol, Unknown
 
 _KINDS = {
-    "builtins.int": "number", "builtins.float": "number", "builtins.bool": "bool", "builtins.str": "str",
+    "builtins.int": "number", "builtins.float": "number", "builtins.bool": "bool",
+    "builtins.str": "str",
     "pathlib.Path": "object", "argparse.Namespace": "object",
     "omegaconf.DictConfig": "object", "logging.Logger": "object",
 }  # fmt: skip

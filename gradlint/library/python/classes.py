@@ -69,25 +69,45 @@ def belongs(m: Machine, value: Abstract, classes: Abstract, text: str) -> Abstra
         return FALSE
     open_ = tuple(cls for cls, answer in zip(wanted, answers, strict=True) if answer is None)
     operand = tuple(cls.name if isinstance(cls, Lib) else m.symbol(cls) for cls in open_)
-    return conditions.boolean(m, Test(m.symbol(value), "isa", operand[0] if len(operand) == 1 else operand), text)
+    return conditions.boolean(
+        m, Test(m.symbol(value), "isa", operand[0] if len(operand) == 1 else operand), text
+    )
 
 
 def _is_of_another(m: Machine, value: Abstract, cls: Abstract) -> bool:
-    """Whether it is known to be of a class of torch beside which it cannot be of this one: an optimizer is of one."""
-    if not isinstance(value, Unknown) or not isinstance(cls, Lib) or not _has_apart(canonical(cls.name)):
+    """Whether it is known to be of a class of torch beside which it cannot be of this one: an
+    optimizer is of one.
+    """
+    if (
+        not isinstance(value, Unknown)
+        or not isinstance(cls, Lib)
+        or not _has_apart(canonical(cls.name))
+    ):
         return False
-    known = (test for test, holds in m.oracle.facts.truth.items() if holds and test[:2] == (value.symbol, "isa"))
-    return any(_are_apart(canonical(cls.name), canonical(other)) for *_, other in known if isinstance(other, str))
+    known = (
+        test
+        for test, holds in m.oracle.facts.truth.items()
+        if holds and test[:2] == (value.symbol, "isa")
+    )
+    return any(
+        _are_apart(canonical(cls.name), canonical(other))
+        for *_, other in known
+        if isinstance(other, str)
+    )
 
 
 def _are_apart(one: str, other: str) -> bool:
-    """Whether two classes of torch are optimizers or layers, neither of which is derived from the other."""
+    """Whether two classes of torch are optimizers or layers, neither of which is derived from the
+    other.
+    """
     if registry.is_a(one, other) or registry.is_a(other, one):
         return False
     shorts = sorted(name.rpartition(".")[2] for name in (one, other))
     if shorts[1].startswith(shorts[0]):  # AdamW is an Adam since torch 2.7
         return False
-    return all(_is_kind(name, "torch.optim") for name in (one, other)) or all(layer(name) for name in (one, other))
+    return all(_is_kind(name, "torch.optim") for name in (one, other)) or all(
+        layer(name) for name in (one, other)
+    )
 
 
 @functools.cache
@@ -112,7 +132,9 @@ def _flatten(classes: Abstract, seen: set[int]) -> typing.Iterator[Abstract]:
 
 
 def _exhausted(value: Abstract, classes: list[Abstract]) -> bool:
-    """Whether every type that an unknown value can have is among `classes`: a number is an int or a float."""
+    """Whether every type that an unknown value can have is among `classes`: a number is an int or a
+    float.
+    """
     if not isinstance(value, Unknown) or value.type not in _TYPES:
         return False
     return all(any(_under(kind, cls) for cls in classes) for kind in _TYPES[value.type])
@@ -180,8 +202,12 @@ def python_type(value: Abstract) -> type | None:
 
 def _known_kind(known: type, kind: type | None, name: str) -> bool | None:
     if kind is not None:
-        return issubclass(known, kind) or (None if known is dict and issubclass(kind, dict) else False)
-    return None if (name == "torch.Size" and known is tuple) or not name.partition(".")[2] else False
+        return issubclass(known, kind) or (
+            None if known is dict and issubclass(kind, dict) else False
+        )
+    return (
+        None if (name == "torch.Size" and known is tuple) or not name.partition(".")[2] else False
+    )
 
 
 def _of_program(value: Abstract, cls: Class) -> bool | None:
@@ -198,7 +224,11 @@ def _tensor_is(value: Tensor, name: str, kind: type | None) -> bool | None:
     if name == "torch.Tensor":
         return True
     if name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
-        return None if value.node.kind in (Kind.UNKNOWN, Kind.LEAF) else value.node.kind is Kind.PARAMETER
+        return (
+            None
+            if value.node.kind in (Kind.UNKNOWN, Kind.LEAF)
+            else value.node.kind is Kind.PARAMETER
+        )
     return None if name.startswith("torch.") and name.endswith("Tensor") else False
 
 
@@ -211,7 +241,9 @@ def _instance_is(value: Instance, name: str, kind: type | None) -> bool | None:
 
 
 def _is_open(base: str, name: str) -> bool:
-    """Whether a library's class may inherit from another of the same library, where that is not torch."""
+    """Whether a library's class may inherit from another of the same library, where that is not
+    torch.
+    """
     package = base.partition(".")[0]
     return package == name.partition(".")[0] and package not in _HOMES and package != "torch"
 
@@ -234,8 +266,14 @@ def _unknown_is(value: Unknown, name: str, kind: type | None) -> bool | None:
     if name == own:
         return True
     if kind is not None:
-        return None if kind in _PROTOCOLS or (kind is list and value.type == "array") else False  # `x.tolist()`
-    return None if name.partition(".")[0] == own.partition(".")[0] and name not in _NAMES.values() else False
+        return (
+            None if kind in _PROTOCOLS or (kind is list and value.type == "array") else False
+        )  # `x.tolist()`
+    return (
+        None
+        if name.partition(".")[0] == own.partition(".")[0] and name not in _NAMES.values()
+        else False
+    )
 
 
 @function("builtins.issubclass")
@@ -247,7 +285,9 @@ def issubclass_(m: Machine, call: Call) -> Abstract:
     answers = [is_subclass(derived, base) for base in _flatten(bases, set())]
     if True in answers or all(answer is False for answer in answers):
         return TRUE if True in answers else FALSE
-    return conditions.boolean(m, Test(m.symbol(derived), "subclass of", m.symbol(bases)), text(call))
+    return conditions.boolean(
+        m, Test(m.symbol(derived), "subclass of", m.symbol(bases)), text(call)
+    )
 
 
 def is_subclass(derived: Abstract, base: Abstract) -> bool | None:
@@ -255,7 +295,9 @@ def is_subclass(derived: Abstract, base: Abstract) -> bool | None:
     if isinstance(derived, Class):
         if base in derived.lineage():
             return True
-        if isinstance(base, Lib) and any(registry.is_a(name, base.name) for name in derived.libraries()):
+        if isinstance(base, Lib) and any(
+            registry.is_a(name, base.name) for name in derived.libraries()
+        ):
             return True
         if isinstance(base, Lib) and base.name == "builtins.object":
             return True

@@ -1,4 +1,6 @@
-"""What a program says and hears, and the names of typing that do something: print, input, open, cast."""
+"""What a program says and hears, and the names of typing that do something: print, input, open,
+cast.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def open_(m: Machine, call: Call) -> Abstract:
 
 @function("builtins.exec")
 def run_text(m: Machine, call: Call) -> Abstract:
-    """`exec(open("configurator.py").read())` at the top of a script: its flags are settings, which that can change."""
+    """`exec(open("configurator.py").read())` at the top of a script: its flags are settings, which
+    that can change.
+    """
     frame = call.frame
     if frame.is_script and len(call.args) == 1 and not isinstance(call.args[0], Const):
         for name, value in frame.locals.items():

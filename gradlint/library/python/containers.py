@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import kept
 from gradlint.interpret.registry import function
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Instance, Mapping, Object, Sequence, Tensor, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+    Unknown,
+)
 from gradlint.library.python.lazies import listed
 from gradlint.library.python.results import functions, last, place, text
 
@@ -31,7 +42,11 @@ def sequence(m: Machine, call: Call, name: str) -> Abstract:
 def deque(m: Machine, call: Call) -> Abstract:
     """`deque(x, maxlen)`: with a bound it forgets what came first."""
     source = call.get(0, "iterable")
-    made = Sequence("deque", [], at=place(call)) if source is None else listed(m, source, call, "deque")
+    made = (
+        Sequence("deque", [], at=place(call))
+        if source is None
+        else listed(m, source, call, "deque")
+    )
     most = call.constant(1, "maxlen")
     if isinstance(most, int) and most >= 0:
         made.most = most

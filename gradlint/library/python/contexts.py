@@ -23,7 +23,11 @@ def contextmanager(m: Machine, call: Call) -> Abstract:
     written = call.args[0]
 
     def make(m: Machine, at: Call) -> Abstract:
-        return Object("contextlib.generator", place(at), {"function": written, "args": at.args, "kwargs": at.kwargs})
+        return Object(
+            "contextlib.generator",
+            place(at),
+            {"function": written, "args": at.args, "kwargs": at.kwargs},
+        )
 
     return Builtin("contextlib.contextmanager", make, wraps=written)
 
@@ -57,7 +61,9 @@ def inside(m: Machine, context: Abstract, called: Abstract, call: Call) -> Abstr
 @function("contextlib.nullcontext")
 def nullcontext(m: Machine, call: Call) -> Abstract:
     """`nullcontext(x)`."""
-    return Object("contextlib.nullcontext", place(call), {"entered": call.get(0, "enter_result") or NONE})
+    return Object(
+        "contextlib.nullcontext", place(call), {"entered": call.get(0, "enter_result") or NONE}
+    )
 
 
 @method(("contextlib.nullcontext", "contextlib.closing"), "__enter__")
@@ -104,7 +110,11 @@ def suppress(m: Machine, call: Call) -> Abstract:
 @method(("contextlib.nullcontext", "contextlib.suppress"), "__exit__")
 def leave_nothing(m: Machine, receiver: Object, call: Call) -> Abstract:
     """Only `suppress` swallows what was raised."""
-    return TRUE if receiver.cls == "contextlib.suppress" and call.args and isinstance(call.args[0], Unknown) else NONE
+    return (
+        TRUE
+        if receiver.cls == "contextlib.suppress" and call.args and isinstance(call.args[0], Unknown)
+        else NONE
+    )
 
 
 @function(_STACK, "contextlib.AsyncExitStack")
@@ -143,7 +153,9 @@ def call_back(m: Machine, receiver: Object, call: Call) -> Abstract:
     function, *given = call.args
 
     def leave(at: Call, *error: Abstract) -> Abstract:
-        return m.call(function, Call(call.name, given, call.kwargs, call.node, call.frame, call.open))
+        return m.call(
+            function, Call(call.name, given, call.kwargs, call.node, call.frame, call.open)
+        )
 
     receiver.state["leave"].append(leave)
     return function
@@ -151,7 +163,9 @@ def call_back(m: Machine, receiver: Object, call: Call) -> Abstract:
 
 @method(_STACK, "push")
 def push(m: Machine, receiver: Object, call: Call) -> Abstract:
-    """`stack.push(context)`: its `__exit__`, or itself where it has none, is called as the stack ends."""
+    """`stack.push(context)`: its `__exit__`, or itself where it has none, is called as the stack
+    ends.
+    """
     pushed = argument(m, call)
     end = m.attribute(pushed, "__exit__", call) if isinstance(pushed, Instance | Object) else pushed
     if not isinstance(end, Unknown):

@@ -1,4 +1,6 @@
-"""The module copy: `copy` shares what is inside, `deepcopy` makes tensors and parameters of its own."""
+"""The module copy: `copy` shares what is inside, `deepcopy` makes tensors and parameters of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,18 @@ from typing import TYPE_CHECKING, TypeVar
 from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import function
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Instance, Mapping, Object, Sequence, Tensor, Unknown
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+    Unknown,
+)
 from gradlint.library.optimizers import tensor_of
 from gradlint.library.python.results import argument, place, text
 from gradlint.tape import Kind
@@ -25,11 +38,25 @@ def shallow(m: Machine, call: Call) -> Abstract:
     value = argument(m, call)
     match value:
         case Sequence():
-            return Sequence(value.kind, list(value.items), value.open, value.rest, at=place(call), most=value.most)
+            return Sequence(
+                value.kind,
+                list(value.items),
+                value.open,
+                value.rest,
+                at=place(call),
+                most=value.most,
+            )
         case Mapping():
             return Mapping(dict(value.items), value.open, value.factory, place(call), value.symbol)
         case Instance():
-            return Instance(value.cls, dict(value.attrs), value.module, dict(value.state), value.symbol, place(call))
+            return Instance(
+                value.cls,
+                dict(value.attrs),
+                value.module,
+                dict(value.state),
+                value.symbol,
+                place(call),
+            )
         case Object():
             return Object(value.cls, value.at, dict(value.state), dict(value.attrs), value.module)
     return value
@@ -60,12 +87,17 @@ class Copier:
             case Unknown():
                 return self._keep(value, self._unknown(value))
             case Sequence():
-                made = self._keep(value, Sequence(value.kind, [], value.open, at=place(self.call), most=value.most))
+                made = self._keep(
+                    value,
+                    Sequence(value.kind, [], value.open, at=place(self.call), most=value.most),
+                )
                 made.items.extend(self.copy(item) for item in value.items)
                 made.rest = None if value.rest is None else self.copy(value.rest)
                 return made
             case Mapping():
-                copied = self._keep(value, Mapping({}, value.open, value.factory, place(self.call), value.symbol))
+                copied = self._keep(
+                    value, Mapping({}, value.open, value.factory, place(self.call), value.symbol)
+                )
                 copied.items.update({key: self.copy(item) for key, item in value.items.items()})
                 return copied
             case Instance():
@@ -79,7 +111,9 @@ class Copier:
         return made
 
     def _tensor(self, value: Tensor) -> Tensor:
-        """A leaf stays a leaf, with memory and identity of its own; torch 2.13 refuses to copy anything else."""
+        """A leaf stays a leaf, with memory and identity of its own; torch 2.13 refuses to copy
+        anything else.
+        """
         node, call = value.node, self.call
         if node.kind is Kind.OPERATION:
             made = tensors.operation(self.m, "copy.deepcopy", [node], call.node, call.frame)
@@ -91,7 +125,8 @@ class Copier:
             copied_parameter = tape.Parameter(parameter.name, owner, place(call), copy_of=parameter)
             parameter = self._keep(parameter, copied_parameter)
         made = replace(
-            node, parameter=parameter, storage=tape.Storage(), saves=(), at=place(call), stack=self.m.where,
+            node, parameter=parameter, storage=tape.Storage(), saves=(), at=place(call),
+            stack=self.m.where,
             order=len(self.m.tape.events),
         )  # fmt: skip
         copied = Tensor(made, detached=False, uncounted=False)
@@ -106,7 +141,9 @@ class Copier:
         symbol = value.symbol.derive(("deepcopy", self.call.node), text(self.call))
         if value.type in ("", "module"):
             both = (value.symbol, symbol)
-            own, copied = (tensors.leaf(self.m, each, self.call.node, self.call.frame) for each in both)
+            own, copied = (
+                tensors.leaf(self.m, each, self.call.node, self.call.frame) for each in both
+            )
             assert copied.parameter is not None
             copied.parameter.copy_of = own.parameter
         return Unknown(symbol, value.data, None, value.type)
@@ -143,7 +180,9 @@ class Copier:
         if known is not None:
             assert isinstance(known[1], tape.Optimizer)
             return known[1]
-        made = tape.Optimizer(handle.name, handle.cls, place(self.call), complete=handle.complete, stack=self.m.where)
+        made = tape.Optimizer(
+            handle.name, handle.cls, place(self.call), complete=handle.complete, stack=self.m.where
+        )
         self._keep(handle, made)
         groups: dict[int, list[int]] = self.m.state.setdefault("groups", {})
         groups[id(made.parameters)] = list(groups.get(id(handle.parameters), ()))
@@ -155,7 +194,9 @@ class Copier:
         return made
 
     def _root(self, module: tape.Module | None) -> tape.Module | None:
-        """The module of a copied object; the outermost one takes its name from where it is assigned."""
+        """The module of a copied object; the outermost one takes its name from where it is
+        assigned.
+        """
         outermost = not any(isinstance(made, tape.Module) for _, made in self.done.values())
         made = self._module(module)
         if made is not None and outermost:

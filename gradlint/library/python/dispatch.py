@@ -1,4 +1,6 @@
-"""`functools.singledispatch`: which of several functions is called goes by the class of the first argument."""
+"""`functools.singledispatch`: which of several functions is called goes by the class of the first
+argument.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def singledispatch(m: Machine, call: Call) -> Abstract:
 
 @method(_GENERIC, "register")
 def register(m: Machine, receiver: Object, call: Call) -> Abstract:
-    """`@f.register`, by the annotation of the first parameter; `@f.register(cls)`; `f.register(cls, g)`."""
+    """`@f.register`, by the annotation of the first parameter; `@f.register(cls)`;
+    `f.register(cls, g)`.
+    """
     cls, written = argument(m, call), call.get(1, "func")
     if isinstance(cls, Function):
         cls, written = _annotated(m, cls), cls
@@ -32,7 +36,8 @@ def register(m: Machine, receiver: Object, call: Call) -> Abstract:
         receiver.state["cases"].append((cls, written))
         return written
     return Builtin(
-        "register", lambda m, at: register(m, receiver, Call(at.name, [cls, *at.args], {}, at.node, at.frame))
+        "register",
+        lambda m, at: register(m, receiver, Call(at.name, [cls, *at.args], {}, at.node, at.frame)),
     )
 
 
@@ -46,7 +51,9 @@ def _annotated(m: Machine, written: Function) -> Abstract:
 
 @method(_GENERIC, "__call__")
 def dispatch(m: Machine, receiver: Object, call: Call) -> Abstract:
-    """Calls what is registered for the class of the first argument, a class's own before those of its bases."""
+    """Calls what is registered for the class of the first argument, a class's own before those of
+    its bases.
+    """
     return m.call(_chosen(m, receiver, call), call)
 
 
@@ -55,7 +62,9 @@ def _chosen(m: Machine, receiver: Object, call: Call) -> Abstract:
     for cls, written in receiver.state["cases"]:
         if chosen is not None and is_subclass(cls, chosen[0]) is False:
             continue
-        if conditions.decide(m, belongs(m, value, cls, text(call)), call.node, call.frame, default=False):
+        if conditions.decide(
+            m, belongs(m, value, cls, text(call)), call.node, call.frame, default=False
+        ):
             chosen = cls, written
     base: Abstract = receiver.state["base"]
     return base if chosen is None else chosen[1]

@@ -8,18 +8,39 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import kept
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.registry import attribute, function, method
-from gradlint.interpret.values import NONE, Abstract, Builtin, Call, Class, Const, Function, Mapping, Object, Sequence
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Builtin,
+    Call,
+    Class,
+    Const,
+    Function,
+    Mapping,
+    Object,
+    Sequence,
+)
 from gradlint.library.python.results import argument, functions, last, place, text
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 _BINARY = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "matmul": "@",
     "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "concat": "+",
     "iadd": "+", "isub": "-", "imul": "*",
 }  # fmt: skip
-_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "is_": "is", "is_not": "is not"}
+_COMPARISONS = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "is_": "is",
+    "is_not": "is not",
+}
 
 
 @function("functools.partial")
@@ -27,7 +48,13 @@ def partial(m: Machine, call: Call) -> Abstract:
     """`partial(f, *args, **kwargs)`."""
     if not call.args:
         return m.unknown(text(call))
-    state = {"func": call.args[0], "args": call.args[1:], "keywords": call.kwargs, "open": call.open, "made": call}
+    state = {
+        "func": call.args[0],
+        "args": call.args[1:],
+        "keywords": call.kwargs,
+        "open": call.open,
+        "made": call,
+    }
     return Object("functools.partial", place(call), state)
 
 
@@ -37,7 +64,9 @@ def call_partial(m: Machine, receiver: Object, call: Call) -> Abstract:
     state = receiver.state
     args, kwargs = [*state["args"], *call.args], {**state["keywords"], **call.kwargs}
     is_open = call.open or state["open"]
-    return m.call(state["func"], Call(call.name, args, kwargs, call.node, call.frame, is_open, state["made"]))
+    return m.call(
+        state["func"], Call(call.name, args, kwargs, call.node, call.frame, is_open, state["made"])
+    )
 
 
 @attribute("functools.partial", "func")
@@ -95,7 +124,9 @@ def transparent(m: Machine, call: Call, name: str) -> Abstract:
 
 @function("abc.abstractmethod")
 def left_open(m: Machine, call: Call) -> Abstract:
-    """`@abstractmethod`: the object has a method of a subclass in the place of one that is empty."""
+    """`@abstractmethod`: the object has a method of a subclass in the place of one that is
+    empty.
+    """
     method = argument(m, call)
     if not isinstance(method, Function) or not _is_empty(method):
         return method
@@ -103,7 +134,9 @@ def left_open(m: Machine, call: Call) -> Abstract:
     def run(machine: Machine, at: Call) -> Abstract:
         receiver, *given = at.args or [method]
         symbol = machine.symbol(receiver).derive(("attribute", method.name), method.name)
-        return call_unknown(machine, symbol, Call(at.name, given, at.kwargs, at.node, at.frame, at.open))
+        return call_unknown(
+            machine, symbol, Call(at.name, given, at.kwargs, at.node, at.frame, at.open)
+        )
 
     return Builtin("abc.abstractmethod", run, wraps=method)
 
@@ -147,7 +180,9 @@ def comparison(m: Machine, call: Call, name: str) -> Abstract:
 
     if len(call.args) != 2:
         return m.unknown(text(call))
-    return compare_values(m, _COMPARISONS[last(name)], call.args[0], call.args[1], call.node, call.frame)
+    return compare_values(
+        m, _COMPARISONS[last(name)], call.args[0], call.args[1], call.node, call.frame
+    )
 
 
 @function("operator.itemgetter")
@@ -193,4 +228,8 @@ def getitem(m: Machine, call: Call) -> Abstract:
     """`operator.getitem(x, index)`."""
     from gradlint.interpret.expressions import item
 
-    return item(m, call.args[0], call.args[1], call.node, call.frame) if len(call.args) == 2 else Const(None)
+    return (
+        item(m, call.args[0], call.args[1], call.node, call.frame)
+        if len(call.args) == 2
+        else Const(None)
+    )

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 
-@function("heapq.heappush", "heapq.heappush_max", "bisect.insort", "bisect.insort_left", "bisect.insort_right")
+@function(
+    "heapq.heappush",
+    "heapq.heappush_max",
+    "bisect.insort",
+    "bisect.insort_left",
+    "bisect.insort_right",
+)
 def push(m: Machine, call: Call) -> Abstract:
     """`heappush(heap, item)`, `insort(items, item)`."""
     return _done(m, "append", call, call.args[1:2])
@@ -24,7 +30,9 @@ def pop(m: Machine, call: Call) -> Abstract:
     return _done(m, "pop", call, [Const(0)])
 
 
-@function("heapq.heappushpop", "heapq.heapreplace", "heapq.heappushpop_max", "heapq.heapreplace_max")
+@function(
+    "heapq.heappushpop", "heapq.heapreplace", "heapq.heappushpop_max", "heapq.heapreplace_max"
+)
 def replace(m: Machine, call: Call) -> Abstract:
     """`heappushpop(heap, item)`: puts one in and takes one out."""
     push(m, call)

@@ -38,7 +38,8 @@ from gradlint.library.python.results import argument, fresh, place, text
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
-# Chosen by name at run time (`getattr(torch.optim, args.optimizer)`), these are still known by what they inherit from.
+# Chosen by name at run time (`getattr(torch.optim, args.optimizer)`), these are still known by what
+# they inherit from.
 _FAMILIES = {
     "torch.optim": "torch.optim.Optimizer",
     "torch.optim.lr_scheduler": "torch.optim.lr_scheduler.LRScheduler",
@@ -68,7 +69,10 @@ def _in_class(cls: Class, name: str) -> bool:
 
 def _in_library(cls: str, name: str) -> bool:
     cls = registry.canonical(cls)
-    return registry.find_method(cls, name) is not None or registry.find_attribute(cls, name) is not None
+    return (
+        registry.find_method(cls, name) is not None
+        or registry.find_attribute(cls, name) is not None
+    )
 
 
 # attributes by name
@@ -102,7 +106,13 @@ def _instance_has(value: Instance, name: str) -> bool | None:
         return True
     if value.cls.has_unknown_base or "__getattr__" in value.cls.namespace:
         return None
-    known = {"torch.nn.Module", "torch.utils.data.Dataset", "builtins.object", "abc.ABC", "typing.Generic"}
+    known = {
+        "torch.nn.Module",
+        "torch.utils.data.Dataset",
+        "builtins.object",
+        "abc.ABC",
+        "typing.Generic",
+    }
     return False if all(base in known for base in value.cls.libraries()) else None
 
 
@@ -143,17 +153,23 @@ def _any_attribute(m: Machine, call: Call, value: Abstract) -> Abstract:
     if roles.looks_like_optimizer(m, value):  # its `step`, it may be
         escapes(m, [value], call)
     key = ("attribute", m.symbol(call.args[1]))
-    return Unknown(m.symbol(value).derive(key, text(call)), data=isinstance(value, Unknown) and value.data)
+    return Unknown(
+        m.symbol(value).derive(key, text(call)), data=isinstance(value, Unknown) and value.data
+    )
 
 
 def _by_option(m: Machine, call: Call, value: Abstract) -> Abstract | None:
-    """What `getattr(losses, args.loss)` finds: what a dict of all that can be chosen has under that name."""
+    """What `getattr(losses, args.loss)` finds: what a dict of all that can be chosen has under that
+    name.
+    """
     from gradlint.interpret.expressions import item
 
     name = call.args[1]
     choices, default = m.state.get("options", {}).get(m.symbol(name)) or (None, None)
     names = choices.items if isinstance(choices, Sequence) and not choices.open else [default]
-    words = [each.value for each in names if isinstance(each, Const) and isinstance(each.value, str)]
+    words = [
+        each.value for each in names if isinstance(each, Const) and isinstance(each.value, str)
+    ]
     is_known = isinstance(value, Lib | Package) or all(has(m, value, word) for word in words)
     found = Mapping({word: m.attribute(value, word, call) for word in words} if is_known else {})
     if not found.items or any(isinstance(each, Unknown) for each in found.items.values()):
@@ -171,18 +187,24 @@ def setattr_(m: Machine, call: Call) -> Abstract:
     owner, name, value = call.args
     if isinstance(name, Const) and isinstance(name.value, str):
         set_attribute(m, owner, name.value, value, call.node, call.frame)
-    elif isinstance(owner, Instance):  # a name that nothing else has: modules and parameters are registered by any
+    elif isinstance(
+        owner, Instance
+    ):  # a name that nothing else has: modules and parameters are registered by any
         set_attribute(m, owner, f"<{text(call)} {len(owner.attrs)}>", value, call.node, call.frame)
     return NONE
 
 
 @function("builtins.object.__setattr__", "torch.nn.Module.__setattr__")
 def set_past_hooks(m: Machine, call: Call) -> Abstract:
-    """`object.__setattr__(x, name, value)` asks no `__setattr__` of the program's own, and none of a module either."""
+    """`object.__setattr__(x, name, value)` asks no `__setattr__` of the program's own, and none of
+    a module either.
+    """
     from gradlint.interpret.statements import store
 
     owner, name, value = call.args if len(call.args) == 3 else (NONE, NONE, NONE)
-    if not (isinstance(owner, Instance) and isinstance(name, Const) and isinstance(name.value, str)):
+    if not (
+        isinstance(owner, Instance) and isinstance(name, Const) and isinstance(name.value, str)
+    ):
         return setattr_(m, call)
     if call.name == "builtins.object.__setattr__":
         Mapping(owner.attrs, of=owner).put(Mapping({name.value: value}))
@@ -220,9 +242,13 @@ def callable_(m: Machine, call: Call) -> Abstract:
 
 @function("inspect.isfunction", "inspect.ismethod", "inspect.isclass")
 def is_of_kind(m: Machine, call: Call) -> Abstract:
-    """`inspect.isfunction(x)`: of what the program defines it is known; a function of a library can be built in."""
+    """`inspect.isfunction(x)`: of what the program defines it is known; a function of a library can
+    be built in.
+    """
     value = argument(m, call)
-    kind = {"inspect.isfunction": Function, "inspect.ismethod": Bound, "inspect.isclass": Class}[call.name]
+    kind = {"inspect.isfunction": Function, "inspect.ismethod": Bound, "inspect.isclass": Class}[
+        call.name
+    ]
     if isinstance(value, kind):
         return TRUE
     if isinstance(value, Unknown | Lib | Builtin | Object):
@@ -239,7 +265,9 @@ def vars_(m: Machine, call: Call) -> Abstract:
     symbol = m.symbol(value)
     if isinstance(value, Object):
         return Mapping(value.attrs, open=True, symbol=symbol)
-    set_here = {key.removeprefix("attribute:"): found for key, found in m.overrides.get(symbol, {}).items()}
+    set_here = {
+        key.removeprefix("attribute:"): found for key, found in m.overrides.get(symbol, {}).items()
+    }
     return Mapping(set_here, open=True, symbol=symbol.derive("vars", text(call)))
 
 
@@ -270,7 +298,9 @@ def super_(m: Machine, call: Call) -> Abstract:
 
 @function("functools.cached_property")
 def cached_property_(m: Machine, call: Call) -> Abstract:
-    """`@cached_property`: what the getter has given once is an attribute of the object from then on."""
+    """`@cached_property`: what the getter has given once is an attribute of the object from then
+    on.
+    """
     getter = argument(m, call)
 
     def first(machine: Machine, asked: Call) -> Abstract:
@@ -279,14 +309,22 @@ def cached_property_(m: Machine, call: Call) -> Abstract:
             asked.args[0].attrs[getter.name if isinstance(getter, Function) else asked.name] = value
         return value
 
-    return Object("builtins.property", place(call), {"get": Builtin("functools.cached_property", first, wraps=getter)})
+    return Object(
+        "builtins.property",
+        place(call),
+        {"get": Builtin("functools.cached_property", first, wraps=getter)},
+    )
 
 
 @function("builtins.property")
 def property_(m: Machine, call: Call) -> Abstract:
     """`@property`."""
     state: dict[str, Any] = {"get": call.get(0, "fget"), "set": call.get(1, "fset")}
-    return Object("builtins.property", place(call), {key: value for key, value in state.items() if value is not None})
+    return Object(
+        "builtins.property",
+        place(call),
+        {key: value for key, value in state.items() if value is not None},
+    )
 
 
 def _accessor(name: str, key: str) -> None:
@@ -302,7 +340,9 @@ for _name, _key in (("getter", "get"), ("setter", "set"), ("deleter", "delete"))
 def _wrapper(name: str) -> None:
     @function(f"builtins.{name}")
     def handler(m: Machine, call: Call) -> Abstract:
-        return Object(f"builtins.{name}", place(call), {"function": call.args[0]} if call.args else {})
+        return Object(
+            f"builtins.{name}", place(call), {"function": call.args[0]} if call.args else {}
+        )
 
 
 _wrapper("staticmethod")

@@ -38,7 +38,9 @@ def chained(m: Machine, sources: list[Abstract], call: Call) -> Abstract:
     parts = [listed(m, source, call) for source in sources]
     rest = next((part.rest for part in parts if part.rest is not None), None)
     more = any(part.open for part in parts)
-    return Sequence("generator", [item for part in parts for item in part.items], more, rest, at=place(call))
+    return Sequence(
+        "generator", [item for part in parts for item in part.items], more, rest, at=place(call)
+    )
 
 
 @iterates("itertools.chain")
@@ -99,7 +101,8 @@ def _counted(sources: list[Abstract], wanted: slice) -> Range | None:
     match sources:
         case [
             Object(
-                cls="itertools.count", state={"start": Const(value=int(start)), "step": Const(value=int(by))} as made
+                cls="itertools.count",
+                state={"start": Const(value=int(start)), "step": Const(value=int(by))} as made,
             )
         ]:
             if "passed" not in made and isinstance(wanted.stop, int):
@@ -111,7 +114,9 @@ def _counted(sources: list[Abstract], wanted: slice) -> Range | None:
 @function("itertools.cycle", "itertools.repeat")
 def endless(m: Machine, call: Call) -> Abstract:
     """`cycle(x)` and `repeat(x, times)`."""
-    return lazy(call.name, call, call.args[:1], endless=True, times=settled(m, call.get(1, "times") or NONE))
+    return lazy(
+        call.name, call, call.args[:1], endless=True, times=settled(m, call.get(1, "times") or NONE)
+    )
 
 
 @iterates("itertools.cycle")
@@ -135,7 +140,9 @@ def over_cycle(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
 def over_repeat(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
     """The same item, as often as is known or the loop has rounds."""
     times = receiver.state["times"]
-    count = times.value if isinstance(times, Const) and isinstance(times.value, int) else len(rounds(m))
+    count = (
+        times.value if isinstance(times, Const) and isinstance(times.value, int) else len(rounds(m))
+    )
     for item in receiver.state["sources"]:
         for _ in range(min(count, max(len(rounds(m)), 12))):
             if visit(item):
@@ -153,7 +160,9 @@ def count(m: Machine, call: Call) -> Abstract:
 def over_count(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
     """Plain constants where the start is known."""
     start, step = settled(m, receiver.state["start"]), receiver.state["step"]
-    known = all(isinstance(bound, Const) and isinstance(bound.value, int) for bound in (start, step))
+    known = all(
+        isinstance(bound, Const) and isinstance(bound.value, int) for bound in (start, step)
+    )
     item: Abstract = start
     for round_ in rounds(m):
         if known and isinstance(start, Const) and isinstance(step, Const):
@@ -186,7 +195,12 @@ def starmap(m: Machine, call: Call) -> Abstract:
 def pairwise(m: Machine, call: Call) -> Abstract:
     """`pairwise(x)`."""
     made = listed(m, argument(m, call), call)
-    return Sequence("generator", [pair(*both) for both in itertools.pairwise(made.items)], made.open, at=place(call))
+    return Sequence(
+        "generator",
+        [pair(*both) for both in itertools.pairwise(made.items)],
+        made.open,
+        at=place(call),
+    )
 
 
 @function("itertools.batched")
@@ -195,19 +209,25 @@ def batched(m: Machine, call: Call) -> Abstract:
     made, size = listed(m, argument(m, call), call, "tuple"), call.constant(1, "n")
     if not isinstance(size, int) or size < 1:
         return Sequence("generator", [made], True, at=place(call))
-    parts = [Sequence("tuple", made.items[at : at + size], window=True) for at in range(0, len(made.items), size)]
+    parts = [
+        Sequence("tuple", made.items[at : at + size], window=True)
+        for at in range(0, len(made.items), size)
+    ]
     return Sequence("generator", [*parts], made.open, at=place(call))
 
 
 @functions(
-    "itertools.product", "itertools.combinations", "itertools.permutations", "itertools.combinations_with_replacement"
+    "itertools.product", "itertools.combinations", "itertools.permutations",
+    "itertools.combinations_with_replacement"
 )  # fmt: skip
 def combined(m: Machine, call: Call, name: str) -> Abstract:
     """Tuples of items."""
     run = getattr(itertools, last(name))
     if name == "itertools.product":
         sources = [listed(m, source, call) for source in call.args]
-        made = run(*(source.items for source in sources), repeat=_length(call.constant(None, "repeat", 1)))
+        made = run(
+            *(source.items for source in sources), repeat=_length(call.constant(None, "repeat", 1))
+        )
     else:
         sources = [listed(m, argument(m, call), call)]
         most = len(sources[0].items) if name == "itertools.permutations" else 2
@@ -227,7 +247,9 @@ def zip_longest(m: Machine, call: Call) -> Abstract:
     fill = call.kwargs.get("fillvalue", NONE)
     sources = [listed(m, source, call) for source in call.args]
     columns = [source.items for source in sources]
-    tuples: list[Abstract] = [pair(*items) for items in itertools.zip_longest(*columns, fillvalue=fill)]
+    tuples: list[Abstract] = [
+        pair(*items) for items in itertools.zip_longest(*columns, fillvalue=fill)
+    ]
     return Sequence("generator", tuples, any(source.open for source in sources), at=place(call))
 
 
@@ -236,7 +258,11 @@ def accumulate(m: Machine, call: Call) -> Abstract:
     """`accumulate(x, f)`: running totals."""
     from gradlint.interpret.expressions import binary
 
-    source, combine, start = call.get(0, "iterable") or NONE, call.get(1, "func"), call.kwargs.get("initial")
+    source, combine, start = (
+        call.get(0, "iterable") or NONE,
+        call.get(1, "func"),
+        call.kwargs.get("initial"),
+    )
     totals: list[Abstract] = [] if start is None else [start]
     for item in m.items(source, call):
         if not totals:
@@ -262,7 +288,9 @@ def tee(m: Machine, call: Call) -> Abstract:
     count = call.constant(1, "n", 2)
     copies = range(min(count, MAX_COMBINED) if isinstance(count, int) else 2)
     return Sequence(
-        "tuple", [Sequence("generator", list(made.items), made.open, made.rest) for _ in copies], at=place(call)
+        "tuple",
+        [Sequence("generator", list(made.items), made.open, made.rest) for _ in copies],
+        at=place(call),
     )
 
 

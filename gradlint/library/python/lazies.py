@@ -29,7 +29,17 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library.python.inspection import defines
-from gradlint.library.python.results import argument, functions, keys, last, pair, place, plain, settled, text
+from gradlint.library.python.results import (
+    argument,
+    functions,
+    keys,
+    last,
+    pair,
+    place,
+    plain,
+    settled,
+    text,
+)
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Loop, Machine
@@ -67,7 +77,9 @@ def _are_bounds(bounds: list[Any]) -> bool:
 def listed(m: Machine, value: Abstract, call: Call, kind: str = "list") -> Sequence:
     """The items of `value` as a sequence of its own."""
     if isinstance(value, Sequence) and value.kind != "generator":
-        copied = Sequence(kind, list(value.items), value.open, value.rest, at=place(call), window=value.window)
+        copied = Sequence(
+            kind, list(value.items), value.open, value.rest, at=place(call), window=value.window
+        )
         copied.left_out = value.left_out
         return copied
     more = is_open(value) and not (m.listed == m.session.batches and _has_known_length(value))
@@ -75,7 +87,9 @@ def listed(m: Machine, value: Abstract, call: Call, kind: str = "list") -> Seque
     items = m.items(value, call)
     if isinstance(value, Sequence) and more:
         items = items[: len(value.items)]
-    made = Sequence(kind, items, more and bool(items), rest, at=place(call), window=is_window(value))
+    made = Sequence(
+        kind, items, more and bool(items), rest, at=place(call), window=is_window(value)
+    )
     return made if more else shorten(m, made)
 
 
@@ -116,7 +130,9 @@ def over_enumerate(m: Machine, receiver: Object, visit: Visit, call: Call) -> No
             number = Const(first + _position(source, item, passed - 1))
             counter = counters.counts_on(m, counter, number) if passed > 1 else number
             return visit(pair(counter, item))
-        count = Unknown(m.symbol(start).derive(("count", passed), "count"), data=True, type="number")
+        count = Unknown(
+            m.symbol(start).derive(("count", passed), "count"), data=True, type="number"
+        )
         return visit(pair(count, item))
 
     for source in receiver.state["sources"]:
@@ -124,16 +140,22 @@ def over_enumerate(m: Machine, receiver: Object, visit: Visit, call: Call) -> No
 
 
 def _position(source: Abstract, item: Abstract, passed: int) -> int:
-    """Which item of `source` it is: of a range that is not shown in full, the last round has the last number."""
+    """Which item of `source` it is: of a range that is not shown in full, the last round has the
+    last number.
+    """
     match source, item:
-        case Range(start=Const(value=int() as start), step=Const(value=int() as step)), Const(value=int() as number):
+        case Range(start=Const(value=int() as start), step=Const(value=int() as step)), Const(
+            value=int() as number
+        ):
             return (number - start) // step
     return passed
 
 
 @function("builtins.zip")
 def zip_(m: Machine, call: Call) -> Abstract:
-    """`zip(a, b)`; of `zip(*columns)` it is not known what there is beside the columns that are named."""
+    """`zip(a, b)`; of `zip(*columns)` it is not known what there is beside the columns that are
+    named.
+    """
     if call.open and not call.args:
         return m.unknown(text(call))
     return lazy("builtins.zip", call, list(call.args), open=call.open)
@@ -143,7 +165,9 @@ def zip_(m: Machine, call: Call) -> Abstract:
 def over_zip(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
     """One source drives, the first whose length is known; the others are read alongside."""
     is_open = receiver.state.get("open", False)
-    in_step(m, receiver.state["sources"], lambda items: visit(Sequence("tuple", items, is_open)), call)
+    in_step(
+        m, receiver.state["sources"], lambda items: visit(Sequence("tuple", items, is_open)), call
+    )
 
 
 def in_step(m: Machine, sources: list[Abstract], visit: Any, call: Call) -> None:
@@ -152,14 +176,24 @@ def in_step(m: Machine, sources: list[Abstract], visit: Any, call: Call) -> None
         return
     driver = _driver(sources)
     counters = {n: source for n, source in enumerate(sources) if n != driver and _counts(source)}
-    others = {n: listed(m, source, call) for n, source in enumerate(sources) if n != driver and n not in counters}
+    others = {
+        n: listed(m, source, call)
+        for n, source in enumerate(sources)
+        if n != driver and n not in counters
+    }
     periods = {n: len(made.items) for n, made in others.items() if _turns(sources[n])}
     position = 0
 
     def step(item: Abstract) -> bool:
         nonlocal position
-        others_now = {n: following(m, made, position % (periods.get(n) or position + 1)) for n, made in others.items()}
-        others_now |= {n: m.invoke(m.attribute(source, "__next__", call), [], call) for n, source in counters.items()}
+        others_now = {
+            n: following(m, made, position % (periods.get(n) or position + 1))
+            for n, made in others.items()
+        }
+        others_now |= {
+            n: m.invoke(m.attribute(source, "__next__", call), [], call)
+            for n, source in counters.items()
+        }
         items = [item if n == driver else others_now[n] for n in range(len(sources))]
         position += 1
         return None in items or bool(visit(items))
@@ -168,7 +202,9 @@ def in_step(m: Machine, sources: list[Abstract], visit: Any, call: Call) -> None
 
 
 def _driver(sources: list[Abstract]) -> int:
-    """The source that says how far all of them are followed: one whose length is known, or one that has an end."""
+    """The source that says how far all of them are followed: one whose length is known, or one that
+    has an end.
+    """
     known = (n for n, source in enumerate(sources) if not is_open(source))
     with_an_end = (n for n, source in enumerate(sources) if not is_endless(source))
     return next(known, next(with_an_end, 0))
@@ -214,7 +250,9 @@ def filter_(m: Machine, call: Call) -> Abstract:
 
 @function("itertools.takewhile", "itertools.dropwhile")
 def while_(m: Machine, call: Call) -> Abstract:
-    """`takewhile(f, x)`: up to what `f` rejects; `dropwhile(f, x)`: from what `f` is not known to accept on."""
+    """`takewhile(f, x)`: up to what `f` rejects; `dropwhile(f, x)`: from what `f` is not known to
+    accept on.
+    """
     kept = Sequence("generator", [], at=place(call))
     if len(call.args) != 2:
         return kept
@@ -256,7 +294,9 @@ def order(m: Machine, sequence: Sequence, call: Call) -> None:
     if known is None:
         return
     try:
-        positions = sorted(range(len(known)), key=known.__getitem__, reverse=call.constant(None, "reverse") is True)
+        positions = sorted(
+            range(len(known)), key=known.__getitem__, reverse=call.constant(None, "reverse") is True
+        )
     except TypeError:
         return
     sequence.items = [sequence.items[position] for position in positions]
@@ -267,7 +307,13 @@ def range_(m: Machine, call: Call) -> Abstract:
     """`range(start, stop, step)`."""
     args = [settled(m, arg) for arg in call.args]
     start = args[0] if len(args) > 1 else Const(0)
-    stop = args[1] if len(args) > 1 else args[0] if args else m.unknown(text(call), data=True, type="number")
+    stop = (
+        args[1]
+        if len(args) > 1
+        else args[0]
+        if args
+        else m.unknown(text(call), data=True, type="number")
+    )
     return Range(start, stop, args[2] if len(args) > 2 else Const(1))
 
 
@@ -314,9 +360,13 @@ _STEPS = ("builtins.zip", "builtins.map", "builtins.enumerate", "builtins.iterat
 
 
 def _step(m: Machine, lazy: Object, call: Call) -> Abstract | None:
-    """The next item of what wraps iterables that have an end, which leaves those behind it to the next who asks."""
+    """The next item of what wraps iterables that have an end, which leaves those behind it to the
+    next who asks.
+    """
     if not lazy.state.get("begun"):
-        lazy.state["sources"] = [listed(m, source, call, "generator") for source in lazy.state["sources"]]
+        lazy.state["sources"] = [
+            listed(m, source, call, "generator") for source in lazy.state["sources"]
+        ]
         lazy.state["begun"] = True
     sources: list[Sequence] = lazy.state["sources"]
     if not sources or not all(source.items for source in sources):
@@ -334,11 +384,17 @@ def _step(m: Machine, lazy: Object, call: Call) -> Abstract | None:
 def _drain(m: Machine, value: Abstract, call: Call) -> None:
     """Lists what a `while` loop gets that takes items out of an iterator until there are none.
 
-    It is what a `for` loop would run over; the loop goes round once more, to find that nothing is left.
+    It is what a `for` loop would run over; the loop goes round once more, to find that nothing is
+    left.
     """
     loop = m.loops[-1] if m.loops else None
     is_lazy = isinstance(value, Object) and "sources" in value.state and "left" not in value.state
-    if loop is None or loop.over != "while" or loop.drains is not None or not (is_lazy or _is_generator(value)):
+    if (
+        loop is None
+        or loop.over != "while"
+        or loop.drains is not None
+        or not (is_lazy or _is_generator(value))
+    ):
         return
     if is_endless(value) or not _ends(m, loop, call):
         return
@@ -363,7 +419,9 @@ def _is_generator(value: Abstract) -> bool:
 
 
 def _ends(m: Machine, loop: Loop, call: Call) -> bool:
-    """Whether a loop ends where `next` finds nothing: by a handler, or by the value that it gives then."""
+    """Whether a loop ends where `next` finds nothing: by a handler, or by the value that it gives
+    then.
+    """
     if len(call.args) < 2:
         return statements.leads_out(m, "builtins.StopIteration", loop)
     return isinstance(loop.node, ir.While) and (

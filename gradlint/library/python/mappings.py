@@ -21,7 +21,9 @@ def _open_entry(m: Machine, mapping: Mapping, name: str) -> Abstract:
     if mapping.rest is not None and name == "value":
         return mapping.rest
     symbol = mapping.symbol or m.symbol(mapping)
-    return Unknown(symbol.derive(("any", name), f"a {name}"), data=mapping.symbol is not None or name == "key")
+    return Unknown(
+        symbol.derive(("any", name), f"a {name}"), data=mapping.symbol is not None or name == "key"
+    )
 
 
 def _listing(mapping: Mapping, call: Call, items: list[Abstract], rest: Abstract) -> Sequence:
@@ -41,18 +43,24 @@ def keys(m: Machine, receiver: Mapping, call: Call) -> Abstract:
 @method("dict", "values")
 def values(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.values()`."""
-    return _listing(receiver, call, list(receiver.items.values()), _open_entry(m, receiver, "value"))
+    return _listing(
+        receiver, call, list(receiver.items.values()), _open_entry(m, receiver, "value")
+    )
 
 
 @method("dict", "items")
 def items(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.items()`."""
     rest = pair(_open_entry(m, receiver, "key"), _open_entry(m, receiver, "value"))
-    known: list[Abstract] = [pair(key_value(m, receiver, key), value) for key, value in receiver.items.items()]
+    known: list[Abstract] = [
+        pair(key_value(m, receiver, key), value) for key, value in receiver.items.items()
+    ]
     return _listing(receiver, call, known, rest)
 
 
-def lookup(m: Machine, mapping: Mapping, index: Abstract, default: Abstract, call: Call) -> Abstract:
+def lookup(
+    m: Machine, mapping: Mapping, index: Abstract, default: Abstract, call: Call
+) -> Abstract:
     """`mapping.get(index, default)`."""
     from gradlint.interpret.expressions import hashable, item
     from gradlint.library.samples import can_be_missing
@@ -66,14 +74,22 @@ def lookup(m: Machine, mapping: Mapping, index: Abstract, default: Abstract, cal
         return default
     if key is None and not mapping.items and not mapping.open:
         return default
-    own = mapping if mapping.factory is None else Mapping(mapping.items, mapping.open, symbol=mapping.symbol)
+    own = (
+        mapping
+        if mapping.factory is None
+        else Mapping(mapping.items, mapping.open, symbol=mapping.symbol)
+    )
     return item(m, own, index, call.node, call.frame)
 
 
 @method("dict", "get")
 def get(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.get(key, default)`."""
-    return lookup(m, receiver, call.args[0], call.get(1, "default") or NONE, call) if call.args else NONE
+    return (
+        lookup(m, receiver, call.args[0], call.get(1, "default") or NONE, call)
+        if call.args
+        else NONE
+    )
 
 
 @method("dict", "pop")
@@ -94,7 +110,11 @@ def pop_item(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.popitem()`: the last one; of an ordered one, the first with `last=False`."""
     if not receiver.items:
         return pair(_open_entry(m, receiver, "key"), _open_entry(m, receiver, "value"))
-    key = next(iter(receiver.items)) if call.constant(0, "last") is False else next(reversed(receiver.items))
+    key = (
+        next(iter(receiver.items))
+        if call.constant(0, "last") is False
+        else next(reversed(receiver.items))
+    )
     value = receiver.items.pop(key)
     noted(m, call, value)
     return pair(key_value(m, receiver, key), value)
@@ -139,7 +159,9 @@ def clear(m: Machine, receiver: Mapping, call: Call) -> Abstract:
 @method("dict", "copy")
 def copy(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.copy()`."""
-    return Mapping(dict(receiver.items), receiver.open, receiver.factory, place(call), receiver.symbol)
+    return Mapping(
+        dict(receiver.items), receiver.open, receiver.factory, place(call), receiver.symbol
+    )
 
 
 @function("builtins.dict.fromkeys", "collections.OrderedDict.fromkeys")

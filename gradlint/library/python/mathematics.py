@@ -42,7 +42,11 @@ def _constant(name: str) -> None:
 
 
 for _name in dir(math):
-    if callable(getattr(math, _name)) and f"math.{_name}" not in FUNCTIONS and not _name.startswith("_"):
+    if (
+        callable(getattr(math, _name))
+        and f"math.{_name}" not in FUNCTIONS
+        and not _name.startswith("_")
+    ):
         _compute(_name)
     elif isinstance(getattr(math, _name), float):
         _constant(_name)

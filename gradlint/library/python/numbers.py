@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 MAX_DIGITS = 1 << 20  # larger constants are not computed
 
 
-def computed(m: Machine, call: Call, name: str, run: Callable[..., Any], values: list[Abstract]) -> Abstract:
+def computed(
+    m: Machine, call: Call, name: str, run: Callable[..., Any], values: list[Abstract]
+) -> Abstract:
     """`run` of constants; of anything else, a number copied from what it is."""
     values = [copied(m, value, name, call) for value in values]
     known = plain(values)
@@ -91,7 +93,11 @@ def divmod_(m: Machine, call: Call) -> Abstract:
     if len(call.args) != 2:
         return fresh(m, call)
     left, right = call.args
-    return Sequence("tuple", [binary(m, op, left, right, call.node, call.frame) for op in ("//", "%")], at=place(call))
+    return Sequence(
+        "tuple",
+        [binary(m, op, left, right, call.node, call.frame) for op in ("//", "%")],
+        at=place(call),
+    )
 
 
 @functions("builtins.int", "builtins.float", "builtins.complex")
@@ -138,7 +144,9 @@ def bool_(m: Machine, call: Call) -> Abstract:
 
 @function("builtins.sum", "math.fsum")
 def sum_(m: Machine, call: Call) -> Abstract:
-    """`sum(iterable, start=0)`: `start + first + second + …`. Of nothing, the constant that it starts with."""
+    """`sum(iterable, start=0)`: `start + first + second + …`. Of nothing, the constant that it
+    starts with.
+    """
     from gradlint.interpret.expressions import binary
 
     total, sinks = call.get(1, "start") or constant(call, 0), len(m.sinks)
@@ -166,7 +174,9 @@ def extreme(m: Machine, call: Call, full: str) -> Abstract:
 
 
 def _best(m: Machine, call: Call, name: str, items: list[Abstract]) -> Abstract:
-    """The first of the largest (or smallest) by their keys; the first of all where these are not known."""
+    """The first of the largest (or smallest) by their keys; the first of all where these are not
+    known.
+    """
     known = keys(m, items, call) if len(items) > 1 else None
     if known is None:
         return items[0]
@@ -181,12 +191,16 @@ def _larger(m: Machine, call: Call, name: str, left: Abstract, right: Abstract) 
     nodes = [tensors.node_of(m, each, call.node, call.frame) for each in (left, right)]
     trained = (leaf for node in nodes if node is not None for leaf in tape.leaves(node))
     picks_data = all(leaf.parameter is None for leaf in trained)
-    return left if conditions.decide(m, asked, call.node, call.frame, picks_data=picks_data) else right
+    return (
+        left if conditions.decide(m, asked, call.node, call.frame, picks_data=picks_data) else right
+    )
 
 
 @function("builtins.len")
 def length(m: Machine, call: Call) -> Abstract:
-    """`len(x)`: what is known, what a class says, or an unknown number that is the same for the same `x`."""
+    """`len(x)`: what is known, what a class says, or an unknown number that is the same for the
+    same `x`.
+    """
     from gradlint.library.python.inspection import defines
 
     value = argument(m, call)
@@ -194,7 +208,9 @@ def length(m: Machine, call: Call) -> Abstract:
     if known is not None:
         if not isinstance(value, Sequence):
             return Const(known)
-        return counters.grows(m, value, Const(known, None, known + value.left_out if value.left_out else None))
+        return counters.grows(
+            m, value, Const(known, None, known + value.left_out if value.left_out else None)
+        )
     if defines(value, "__len__"):
         return m.invoke(m.attribute(value, "__len__", call), [], call)
     symbol = m.symbol(value)
@@ -202,7 +218,9 @@ def length(m: Machine, call: Call) -> Abstract:
         return Const(m.session.batches)
     key: object = ("len", len(value.items)) if isinstance(value, Sequence) else "len"
     derived = symbol.derive(key, f"len({symbol.text})")
-    m.state.setdefault("lengths", {})[derived] = estimates.length(m, value) if isinstance(value, Tensor) else None
+    m.state.setdefault("lengths", {})[derived] = (
+        estimates.length(m, value) if isinstance(value, Tensor) else None
+    )
     if isinstance(value, Sequence) and value.items:
         m.oracle.facts.learn(Test(derived, ">", 0), True)
     return Unknown(derived, data=True, type="number")

@@ -1,4 +1,6 @@
-"""Libraries that have nothing to do with autograd, as `libraries.toml` lists them: their results carry no gradient."""
+"""Libraries that have nothing to do with autograd, as `libraries.toml` lists them: their results
+carry no gradient.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,10 @@ def outside(m: Machine, call: Call) -> Abstract | None:
     if call.name in _changing() or call.name.partition(".")[0] in _changing():
         made.symbol = m.unknown(text(call)).symbol
     if call.name in _fractions():  # `if random() < share`, where the share is 0 or 1
-        m.oracle.facts.low[made.symbol.asked], m.oracle.facts.high[made.symbol.asked] = (0.0, False), (1.0, True)
+        m.oracle.facts.low[made.symbol.asked], m.oracle.facts.high[made.symbol.asked] = (
+            (0.0, False),
+            (1.0, True),
+        )
     return made
 
 

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 def matches(m: Machine, call: Call, name: str) -> Abstract:
     """`fnmatch(name, "encoder.*")`."""
     known = _texts([call.get(0, "name"), call.get(1, "pat")])
-    return same(m, call, name, call.values, "bool") if known is None else constant(call, fnmatch.fnmatchcase(*known))
+    return (
+        same(m, call, name, call.values, "bool")
+        if known is None
+        else constant(call, fnmatch.fnmatchcase(*known))
+    )
 
 
 @function("fnmatch.filter")

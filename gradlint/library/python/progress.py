@@ -15,12 +15,20 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 _BAR = "tqdm.tqdm"
-_HOMES = ("tqdm", *(f"tqdm.{part}" for part in ("auto", "notebook", "autonotebook", "std", "rich", "asyncio", "gui")))
+_HOMES = (
+    "tqdm",
+    *(
+        f"tqdm.{part}"
+        for part in ("auto", "notebook", "autonotebook", "std", "rich", "asyncio", "gui")
+    ),
+)
 
 
 @function(
-    *(f"{home}.tqdm" for home in _HOMES), "tqdm.tqdm_notebook", "rich.progress.track", "alive_progress.alive_it",
-    "fastprogress.progress_bar", "fastprogress.master_bar", "fastprogress.fastprogress.progress_bar",
+    *(f"{home}.tqdm" for home in _HOMES), "tqdm.tqdm_notebook", "rich.progress.track",
+    "alive_progress.alive_it",
+    "fastprogress.progress_bar", "fastprogress.master_bar",
+    "fastprogress.fastprogress.progress_bar",
     "fastprogress.fastprogress.master_bar", "progressbar.progressbar",
 )  # fmt: skip
 def bar(m: Machine, call: Call) -> Abstract:
@@ -39,7 +47,9 @@ def trange(m: Machine, call: Call) -> Abstract:
 @function("tqdm.contrib.tenumerate")
 def tenumerate(m: Machine, call: Call) -> Abstract:
     """`tenumerate(x)` is `enumerate(tqdm(x))`."""
-    return lazy("builtins.enumerate", call, call.args[:1], start=call.get(None, "start") or Const(0))
+    return lazy(
+        "builtins.enumerate", call, call.args[:1], start=call.get(None, "start") or Const(0)
+    )
 
 
 @function("tqdm.contrib.tzip")

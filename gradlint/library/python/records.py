@@ -48,7 +48,11 @@ def field(m: Machine, call: Call) -> Abstract:
     """`field(default=…, default_factory=…)`."""
     state = {"default": call.kwargs.get("default"), "factory": call.kwargs.get("default_factory")}
     state["init"] = call.constant(None, "init", True)
-    return Object("dataclasses.field", place(call), {key: value for key, value in state.items() if value is not None})
+    return Object(
+        "dataclasses.field",
+        place(call),
+        {key: value for key, value in state.items() if value is not None},
+    )
 
 
 def fields(cls: Class) -> Iterator[str]:
@@ -65,8 +69,13 @@ def asdict(m: Machine, call: Call) -> Abstract:
     """`asdict(x)`."""
     value = argument(m, call)
     if not isinstance(value, Instance):
-        return Mapping({}, open=True, at=place(call), symbol=m.symbol(value).derive("asdict", text(call)))
-    return Mapping({name: value.attrs[name] for name in fields(value.cls) if name in value.attrs}, at=place(call))
+        return Mapping(
+            {}, open=True, at=place(call), symbol=m.symbol(value).derive("asdict", text(call))
+        )
+    return Mapping(
+        {name: value.attrs[name] for name in fields(value.cls) if name in value.attrs},
+        at=place(call),
+    )
 
 
 @function("dataclasses.astuple")
@@ -83,7 +92,9 @@ def replace(m: Machine, call: Call) -> Abstract:
     value = argument(m, call)
     if not isinstance(value, Instance):
         return m.unknown(text(call))
-    return Instance(value.cls, {**value.attrs, **call.kwargs}, value.module, dict(value.state), at=place(call))
+    return Instance(
+        value.cls, {**value.attrs, **call.kwargs}, value.module, dict(value.state), at=place(call)
+    )
 
 
 @function("dataclasses.fields")
@@ -93,7 +104,10 @@ def fields_(m: Machine, call: Call) -> Abstract:
     cls = value.cls if isinstance(value, Instance) else value
     if not isinstance(cls, Class):
         return Sequence("tuple", [], True, m.unknown("field", data=True))
-    entries = [Object("dataclasses.Field", place(call), attrs={"name": Const(name)}) for name in fields(cls)]
+    entries = [
+        Object("dataclasses.Field", place(call), attrs={"name": Const(name)})
+        for name in fields(cls)
+    ]
     return Sequence("tuple", [*entries], at=place(call))
 
 
@@ -200,8 +214,13 @@ for _mixed in ("enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"):
 
 @method("enum.Enum", "__init_subclass__")
 def make_members(m: Machine, cls: Class, call: Call) -> Abstract:
-    """Turns the constants of an enum class into its members; those of an `IntEnum` stay constants."""
-    if any(base in ("enum.IntEnum", "enum.StrEnum", "builtins.int", "builtins.str") for base in cls.libraries()):
+    """Turns the constants of an enum class into its members; those of an `IntEnum` stay
+    constants.
+    """
+    if any(
+        base in ("enum.IntEnum", "enum.StrEnum", "builtins.int", "builtins.str")
+        for base in cls.libraries()
+    ):
         return NONE
     count = 0
     for name, value in cls.namespace.items():
@@ -217,13 +236,21 @@ def make_members(m: Machine, cls: Class, call: Call) -> Abstract:
 
 def members(cls: Class) -> list[Abstract]:
     """The members of an enum class."""
-    return [value for value in cls.namespace.values() if isinstance(value, Instance) and "member" in value.state]
+    return [
+        value
+        for value in cls.namespace.values()
+        if isinstance(value, Instance) and "member" in value.state
+    ]
 
 
 @iterates("type enum.Enum")
 def over_members(m: Machine, cls: Class, visit: Visit, call: Call) -> None:
     """`for member in Split`."""
-    constants = [value for name, value in cls.namespace.items() if isinstance(value, Const) and name[0] != "_"]
+    constants = [
+        value
+        for name, value in cls.namespace.items()
+        if isinstance(value, Const) and name[0] != "_"
+    ]
     for value in members(cls) or constants or [m.unknown(text(call), data=True, type="object")]:
         if visit(value):
             return

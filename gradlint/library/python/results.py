@@ -1,4 +1,6 @@
-"""What handlers answer with: constants made here, and unknowns that are the same for the same question."""
+"""What handlers answer with: constants made here, and unknowns that are the same for the same
+question.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,18 @@ def fresh(m: Machine, call: Call, kind: str = "object") -> Unknown:
     return m.unknown(text(call), data=True, type=kind)
 
 
-def same(m: Machine, call: Call, name: str, values: Iterable[Abstract], kind: str = "number") -> Unknown:
+def same(
+    m: Machine, call: Call, name: str, values: Iterable[Abstract], kind: str = "number"
+) -> Unknown:
     """What the function `name` gives for these values: the same unknown for the same values."""
     values = list(values)
     symbol = m.session.constant_symbol(name)
     for value in values:
         symbol = symbol.derive(m.symbol(value), text(call))
     origins = list(_origins(m, values, name, call, set()))
-    return Unknown(symbol, data=True, origin=tensors.python(m, name, origins, call.node, call.frame), type=kind)
+    return Unknown(
+        symbol, data=True, origin=tensors.python(m, name, origins, call.node, call.frame), type=kind
+    )
 
 
 def _origins(
@@ -74,7 +80,12 @@ def is_tensor(m: Machine, value: Abstract) -> bool:
     """Whether `value` is a tensor, or something unknown that has been used as one."""
     if isinstance(value, Tensor):
         return True
-    if not isinstance(value, Unknown) or value.data or value.origin is not None or tensors.is_no_tensor(m, value):
+    if (
+        not isinstance(value, Unknown)
+        or value.data
+        or value.origin is not None
+        or tensors.is_no_tensor(m, value)
+    ):
         return False
     known = m.nodes.get(value.symbol)
     return value.type == "tensor" or (known is not None and known.kind is Kind.OPERATION)
@@ -82,7 +93,11 @@ def is_tensor(m: Machine, value: Abstract) -> bool:
 
 def copied(m: Machine, value: Abstract, name: str, call: Call) -> Abstract:
     """`value`, as a number where it is a tensor: Python's own functions copy out of the graph."""
-    return tensors.number(m, value, name, call.node, call.frame) if is_tensor(m, value) else settled(m, value)
+    return (
+        tensors.number(m, value, name, call.node, call.frame)
+        if is_tensor(m, value)
+        else settled(m, value)
+    )
 
 
 def plain(values: Iterable[Abstract]) -> list[Any] | None:
@@ -96,9 +111,15 @@ def plain(values: Iterable[Abstract]) -> list[Any] | None:
 
 
 def keys(m: Machine, items: list[Abstract], call: Call) -> list[Any] | None:
-    """What `items` are ordered by: themselves, or what `key=` makes of each; None where that is no constant."""
+    """What `items` are ordered by: themselves, or what `key=` makes of each; None where that is no
+    constant.
+    """
     key = call.kwargs.get("key")
-    asked = items if key is None or isinstance(key, Const) else [m.invoke(key, [item], call) for item in items]
+    asked = (
+        items
+        if key is None or isinstance(key, Const)
+        else [m.invoke(key, [item], call) for item in items]
+    )
     found = [_comparable(item) for item in asked]
     return None if ... in found else found
 
@@ -119,7 +140,9 @@ def pair(*items: Abstract) -> Sequence:
 
 
 def functions(*names: str) -> Callable[[NamedHandler], NamedHandler]:
-    """Registers one handler for several functions; it is told the full name of the one that was called."""
+    """Registers one handler for several functions; it is told the full name of the one that was
+    called.
+    """
 
     def register(handler: NamedHandler) -> NamedHandler:
         for name in names:

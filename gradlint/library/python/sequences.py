@@ -101,7 +101,9 @@ def insert(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.insert(position, item)`."""
     if len(call.args) == 2:
         position = call.constant(0, "index", len(receiver.items))
-        receiver.items.insert(position if isinstance(position, int) else len(receiver.items), call.args[1])
+        receiver.items.insert(
+            position if isinstance(position, int) else len(receiver.items), call.args[1]
+        )
         noted(m, call, call.args[1])
     return NONE
 
@@ -116,14 +118,20 @@ def pop(m: Machine, receiver: Sequence, call: Call) -> Abstract:
         return receiver.items.pop(position)
     if receiver.items and not isinstance(position, int):
         return receiver.items.pop()
-    return (following(m, receiver, len(receiver.items)) if receiver.open else None) or m.unknown(text(call))
+    return (following(m, receiver, len(receiver.items)) if receiver.open else None) or m.unknown(
+        text(call)
+    )
 
 
 @method("deque", "popleft")
 def pop_left(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.popleft()`."""
     noted(m, call, NONE)
-    return receiver.items.pop(0) if receiver.items else following(m, receiver, 0) or m.unknown(text(call))
+    return (
+        receiver.items.pop(0)
+        if receiver.items
+        else following(m, receiver, 0) or m.unknown(text(call))
+    )
 
 
 @method(_GROWING, "remove")
@@ -132,7 +140,9 @@ def remove(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.remove(item)`."""
     for value in call.args[:1]:
         for position, item in enumerate(receiver.items):
-            if item is value or (isinstance(item, Const) and isinstance(value, Const) and item.value == value.value):
+            if item is value or (
+                isinstance(item, Const) and isinstance(value, Const) and item.value == value.value
+            ):
                 del receiver.items[position]
                 break
         noted(m, call, value)
@@ -157,11 +167,15 @@ def reverse(m: Machine, receiver: Sequence, call: Call) -> Abstract:
 
 @method("deque", "rotate")
 def rotate(m: Machine, receiver: Sequence, call: Call) -> Abstract:
-    """`x.rotate(n)`: which item is where is not followed where the number or the length is not known."""
+    """`x.rotate(n)`: which item is where is not followed where the number or the length is not
+    known.
+    """
     turns = call.constant(0, "n", None if call.args else 1)
     if isinstance(turns, int) and receiver.items and not receiver.open:
         turns %= len(receiver.items)
-        receiver.items[:] = receiver.items[-turns:] + receiver.items[:-turns] if turns else receiver.items
+        receiver.items[:] = (
+            receiver.items[-turns:] + receiver.items[:-turns] if turns else receiver.items
+        )
     return NONE
 
 
@@ -194,7 +208,9 @@ def position(m: Machine, receiver: Sequence, call: Call) -> Abstract:
 
 
 def _set_operation(name: str, keeps: bool | None) -> None:
-    """A set of items of both sides: `keeps` says whether the second must have them; None: it adds its own."""
+    """A set of items of both sides: `keeps` says whether the second must have them; None: it adds
+    its own.
+    """
 
     @method("set", name)
     def handler(m: Machine, receiver: Sequence, call: Call) -> Abstract:
@@ -206,7 +222,9 @@ def _set_operation(name: str, keeps: bool | None) -> None:
                 made.open = made.open or other.open
             else:
                 known = set(map(member, other.items))
-                made.items = [item for item in made.items if other.open or (member(item) in known) is keeps]
+                made.items = [
+                    item for item in made.items if other.open or (member(item) in known) is keeps
+                ]
         return made
 
 
@@ -220,7 +238,13 @@ def symmetric_difference(m: Machine, receiver: Sequence, call: Call) -> Abstract
     other = listed(m, argument(m, call), call, "set")
     one = receiver.items if other.open else _new_in(other, receiver)
     two = other.items if receiver.open else _new_in(receiver, other)
-    return Sequence("set", [*one, *two], receiver.open or other.open, receiver.rest or other.rest, at=place(call))
+    return Sequence(
+        "set",
+        [*one, *two],
+        receiver.open or other.open,
+        receiver.rest or other.rest,
+        at=place(call),
+    )
 
 
 @method("set", "issubset", "issuperset", "isdisjoint")

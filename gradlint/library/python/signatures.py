@@ -1,6 +1,7 @@
 """`inspect.signature(function)`: the parameters that a function of the program writes down.
 
-names = list(inspect.signature(model.forward).parameters)     # which columns of a batch a model takes
+names = list(inspect.signature(model.forward).parameters)     # which columns of a batch a model
+takes
 """
 
 from __future__ import annotations
@@ -8,14 +9,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.registry import alias, function
-from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Class, Const, Function, Lib, Mapping, Object
+from gradlint.interpret.values import (
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Class,
+    Const,
+    Function,
+    Lib,
+    Mapping,
+    Object,
+)
 from gradlint.library.python.results import argument, fresh, place
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 _EMPTY = Lib("inspect._empty")
-_KINDS = {"positional": "POSITIONAL_OR_KEYWORD", "keyword": "KEYWORD_ONLY", "args": "VAR_POSITIONAL"}
+_KINDS = {
+    "positional": "POSITIONAL_OR_KEYWORD",
+    "keyword": "KEYWORD_ONLY",
+    "args": "VAR_POSITIONAL",
+}
 _KINDS |= {"kwargs": "VAR_KEYWORD"}
 
 alias("inspect.Parameter.empty", "inspect._empty")
@@ -33,7 +49,9 @@ def signature(m: Machine, call: Call) -> Abstract:
         attrs = {
             "name": Const(parameter.name),
             "default": asked.defaults.get(parameter.name, _EMPTY),
-            "annotation": m.unknown("annotation", data=True) if parameter.annotation is not None else _EMPTY,
+            "annotation": m.unknown("annotation", data=True)
+            if parameter.annotation is not None
+            else _EMPTY,
             "kind": Lib(f"inspect.Parameter.{_KINDS[parameter.kind]}"),
         }
         parameters.items[parameter.name] = Object("inspect.Parameter", place(call), attrs=attrs)
@@ -42,7 +60,9 @@ def signature(m: Machine, call: Call) -> Abstract:
 
 
 def _function(m: Machine, value: Abstract) -> tuple[Function | None, int]:
-    """The function behind what can be called, and how many of its parameters are given already: `self`."""
+    """The function behind what can be called, and how many of its parameters are given already:
+    `self`.
+    """
     match value:
         case Function():
             return value, 0

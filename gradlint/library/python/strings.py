@@ -53,22 +53,39 @@ def _method(name: str) -> None:
         known = _computed(name, _by_default(m, receiver) if name in _LISTS else receiver, call)
         if known is not None:
             return _value(call, known)
-        kind = "number" if name in _NUMBERS else "bool" if name in _TRUTHS else "" if name in _LISTS else "str"
+        kind = (
+            "number"
+            if name in _NUMBERS
+            else "bool"
+            if name in _TRUTHS
+            else ""
+            if name in _LISTS
+            else "str"
+        )
         made = same(m, call, f"str.{name}", [receiver, *call.values], kind)
         made.origin = None
         return made
 
 
 def _by_default(m: Machine, receiver: Const | Unknown) -> Const | Unknown:
-    """What a module is made with that is taken apart, `norm="batch-relu"`: the words of its default go together."""
-    default = m.state.get("defaults", {}).get(receiver.symbol) if isinstance(receiver, Unknown) else None
+    """What a module is made with that is taken apart, `norm="batch-relu"`: the words of its default
+    go together.
+    """
+    default = (
+        m.state.get("defaults", {}).get(receiver.symbol) if isinstance(receiver, Unknown) else None
+    )
     return Const(default) if isinstance(default, str) else receiver
 
 
 def _computed(name: str, receiver: Abstract, call: Call) -> Any:
     """The method of a constant with constant arguments; None where it cannot be computed."""
     known = plain([receiver, *_flat(call.args)])
-    if known is None or call.kwargs or call.open or not all(isinstance(value, _SIMPLE) for value in known):
+    if (
+        known is None
+        or call.kwargs
+        or call.open
+        or not all(isinstance(value, _SIMPLE) for value in known)
+    ):
         return None
     args = [_plain(arg) for arg in call.args]
     if not _is_bounded(name, known):
@@ -100,7 +117,9 @@ def _is_bounded(name: str, values: list[Any]) -> bool:
 def _flat(args: list[Abstract]) -> list[Abstract]:
     flat: list[Abstract] = []
     for arg in args:
-        flat.extend([*arg.items, *([arg] if arg.open else [])] if isinstance(arg, Sequence) else [arg])
+        flat.extend(
+            [*arg.items, *([arg] if arg.open else [])] if isinstance(arg, Sequence) else [arg]
+        )
     return flat
 
 

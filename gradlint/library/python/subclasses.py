@@ -1,4 +1,6 @@
-"""Objects of the program's own kinds of dict and list: what they contain lies in `state`, as with a `ModuleList`."""
+"""Objects of the program's own kinds of dict and list: what they contain lies in `state`, as with a
+`ModuleList`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _KINDS = {"builtins.dict": "dict", "collections.OrderedDict": "dict", "builtins.
 def _contents(made: Instance, kind: str) -> Sequence | Mapping:
     """What an object contains; anything, where the `__init__` of the dict or list never ran."""
     if "items" not in made.state:
-        made.state["items"] = Mapping({}, open=True) if kind == "dict" else Sequence("list", [], open=True)
+        made.state["items"] = (
+            Mapping({}, open=True) if kind == "dict" else Sequence("list", [], open=True)
+        )
     return made.state["items"]  # type: ignore[no-any-return]
 
 
@@ -50,7 +54,11 @@ def _inherit(base: str, kind: str) -> None:
 
         contents, absent = _contents(made, kind), m.session.member_of(made.cls, "__missing__")
         key = argument(m, call)
-        if absent is not None and isinstance(contents, Mapping) and hashable(key) not in contents.items:
+        if (
+            absent is not None
+            and isinstance(contents, Mapping)
+            and hashable(key) not in contents.items
+        ):
             return m.invoke(absent, [made, key], call)
         return item(m, contents, key, call.node, call.frame)
 
@@ -59,7 +67,9 @@ def _inherit(base: str, kind: str) -> None:
         """`made[key] = value`."""
         from gradlint.interpret.statements import set_item as put
 
-        put(m, _contents(made, kind), argument(m, call), argument(m, call, 1), call.node, call.frame)
+        put(
+            m, _contents(made, kind), argument(m, call), argument(m, call, 1), call.node, call.frame
+        )
         return NONE
 
     @method(base, "__delitem__")

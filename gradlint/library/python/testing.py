@@ -1,4 +1,6 @@
-"""Tests: what pytest and unittest skip does not run on that path, and what they want to raise raises."""
+"""Tests: what pytest and unittest skip does not run on that path, and what they want to raise
+raises.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,18 @@ def skip_unless(m: Machine, call: Call) -> Abstract:
 
 
 def _gate(m: Machine, given: Call, *, skips: bool) -> Abstract:
-    """A decorator that lets a test, or each test of a class, run where the condition does not skip it."""
+    """A decorator that lets a test, or each test of a class, run where the condition does not skip
+    it.
+    """
     condition = given.get(0, "condition")
     if condition is None or (isinstance(condition, Const) and isinstance(condition.value, str)):
         return m.unknown(given.name)
 
     def gated(test: Abstract) -> Abstract:
         def run(machine: Machine, call: Call) -> Abstract:
-            holds = conditions.decide(machine, condition, given.node, given.frame, default=not skips)
+            holds = conditions.decide(
+                machine, condition, given.node, given.frame, default=not skips
+            )
             return NONE if holds is skips else machine.call(test, call)
 
         return Builtin(given.name, run, wraps=test)
@@ -48,7 +54,9 @@ def _gate(m: Machine, given: Call, *, skips: bool) -> Abstract:
         decorated = call.args[0] if call.args else NONE
         if isinstance(decorated, Class):
             members = decorated.namespace
-            members |= {name: gated(member) for name, member in members.items() if _is_test(name, member)}
+            members |= {
+                name: gated(member) for name, member in members.items() if _is_test(name, member)
+            }
             return decorated
         return gated(decorated)
 

@@ -1,4 +1,5 @@
-"""The second reader: libcst reads what this Python's parser refuses, and its tree becomes one of `ast`.
+"""The second reader: libcst reads what this Python's parser refuses, and its tree becomes one of
+`ast`.
 
 Importing this takes as long as checking a script, so whoever needs it does that where it does.
 """
@@ -18,7 +19,9 @@ from gradlint.source.concrete import newer, statements
 from gradlint.source.concrete.places import Places
 from gradlint.source.parse import split_lines
 
-_STOP = re.compile(r"error at (\d+):(\d+)")  # libcst's parser behind a token; its tokenizer does not say where
+_STOP = re.compile(
+    r"error at (\d+):(\d+)"
+)  # libcst's parser behind a token; its tokenizer does not say where
 _BRACKET = re.compile(r"[(\[{]|[)\]}]")
 _LINK = re.compile(r"[-+*/%@.~(\[<>]|\b(?:not|if|elif|lambda|await)\b")
 _DEPTH = 1_000  # brackets
@@ -31,14 +34,18 @@ _FRAMES = 6_000  # that a program which Python can read may take
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why libcst does not read a program either: the line, where it says so, and what newer syntax stands before it."""
+    """Why libcst does not read a program either: the line, where it says so, and what newer syntax
+    stands before it.
+    """
 
     line: int | None
     newer: tuple[str, ...] = ()
 
 
 def read(text: str) -> ast.Module | Refused:
-    """The tree of a program that Python's parser refuses, with places, as the newest Python would give it."""
+    """The tree of a program that Python's parser refuses, with places, as the newest Python would
+    give it.
+    """
     try:
         return parse(text)
     except _FAULTS as error:
@@ -54,11 +61,17 @@ def parse(text: str) -> ast.Module:
 
 
 def comments(text: str) -> list[tuple[int, int, str]] | None:
-    """The line, the offset in it and the text of each comment of a program; None where it cannot be read."""
+    """The line, the offset in it and the text of each comment of a program; None where it cannot be
+    read.
+    """
     with contextlib.suppress(*_FAULTS), _room():
         module = _module(text)
         places = Places(text, module)
-        found = ((places.of(each).start, each) for each in newer.walk(module) if isinstance(each, cst.Comment))
+        found = (
+            (places.of(each).start, each)
+            for each in newer.walk(module)
+            if isinstance(each, cst.Comment)
+        )
         return [(start.line, start.column, each.value) for start, each in found]
     return None
 
@@ -75,7 +88,9 @@ def _module(text: str) -> cst.Module:
         raise SyntaxError(f"libcst cannot read it: {error}") from error
     except Exception:
         raise
-    except BaseException as error:  # a panic of its parser, which is written in Rust, is no Exception
+    except (
+        BaseException
+    ) as error:  # a panic of its parser, which is written in Rust, is no Exception
         if type(error).__name__ != "PanicException":
             raise
         raise SyntaxError("libcst cannot read it") from error
@@ -92,7 +107,9 @@ def _fault(text: str, message: str) -> SyntaxError:
 
 
 def _newer(text: str, line: int) -> tuple[str, ...]:
-    """The newer syntax in what stands before the line at which libcst stops, as far as that is a program."""
+    """The newer syntax in what stands before the line at which libcst stops, as far as that is a
+    program.
+    """
     lines = split_lines(text)
     for end in range(line - 1, max(0, line - 1 - _BACK), -1):
         with contextlib.suppress(*_FAULTS), _room():
@@ -112,13 +129,17 @@ def _room() -> Iterator[None]:
 
 
 def _is_costly(text: str) -> bool:
-    """Whether a program nests so deep, or holds so long a chain, that libcst would take minutes, or the process."""
+    """Whether a program nests so deep, or holds so long a chain, that libcst would take minutes, or
+    the process.
+    """
     depth = 0
     for line in text.splitlines():
         opened = depth
         for bracket in _BRACKET.findall(line):
             depth = depth + 1 if bracket in "([{" else max(0, depth - 1)
-            if depth > _DEPTH or (depth - opened > _PATTERN_DEPTH and line.lstrip().startswith("case")):
+            if depth > _DEPTH or (
+                depth - opened > _PATTERN_DEPTH and line.lstrip().startswith("case")
+            ):
                 return True
         if len(line) > _LINKS and len(_LINK.findall(line)) > _LINKS:
             return True

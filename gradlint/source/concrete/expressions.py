@@ -17,15 +17,22 @@ LOAD, STORE, DELETE = ast.Load(), ast.Store(), ast.Del()
 _CONSTANTS = {"None": None, "True": True, "False": False}
 _BINARY: dict[str, ast.operator] = {
     "Add": ast.Add(), "Subtract": ast.Sub(), "Multiply": ast.Mult(), "Divide": ast.Div(),
-    "FloorDivide": ast.FloorDiv(), "Modulo": ast.Mod(), "Power": ast.Pow(), "MatrixMultiply": ast.MatMult(),
+    "FloorDivide": ast.FloorDiv(), "Modulo": ast.Mod(), "Power": ast.Pow(),
+    "MatrixMultiply": ast.MatMult(),
     "BitAnd": ast.BitAnd(), "BitOr": ast.BitOr(), "BitXor": ast.BitXor(), "LeftShift": ast.LShift(),
     "RightShift": ast.RShift(),
 }  # fmt: skip
-_UNARY: dict[str, ast.unaryop] = {"Minus": ast.USub(), "Plus": ast.UAdd(), "BitInvert": ast.Invert(), "Not": ast.Not()}
+_UNARY: dict[str, ast.unaryop] = {
+    "Minus": ast.USub(),
+    "Plus": ast.UAdd(),
+    "BitInvert": ast.Invert(),
+    "Not": ast.Not(),
+}
 _BOOLEAN: dict[str, ast.boolop] = {"And": ast.And(), "Or": ast.Or()}
 _COMPARISONS: dict[str, ast.cmpop] = {
     "Equal": ast.Eq(), "NotEqual": ast.NotEq(), "LessThan": ast.Lt(), "LessThanEqual": ast.LtE(),
-    "GreaterThan": ast.Gt(), "GreaterThanEqual": ast.GtE(), "Is": ast.Is(), "IsNot": ast.IsNot(), "In": ast.In(),
+    "GreaterThan": ast.Gt(), "GreaterThanEqual": ast.GtE(), "Is": ast.Is(), "IsNot": ast.IsNot(),
+    "In": ast.In(),
     "NotIn": ast.NotIn(),
 }  # fmt: skip
 
@@ -54,7 +61,9 @@ def comma_end(places: Places, element: Any, end: CodePosition) -> CodePosition:
 
 
 class Expressions:
-    """Converts the expressions of one module; a method for each kind of libcst's nodes, found by its name."""
+    """Converts the expressions of one module; a method for each kind of libcst's nodes, found by
+    its name.
+    """
 
     def __init__(self, places: Places) -> None:
         self.places = places
@@ -78,7 +87,9 @@ class Expressions:
     def _Ellipsis(self, node: cst.Ellipsis, _: ast.expr_context) -> ast.expr:
         return ast.Constant(..., **self.places.at(node))
 
-    def _number(self, node: cst.Integer | cst.Float | cst.Imaginary, _: ast.expr_context) -> ast.expr:
+    def _number(
+        self, node: cst.Integer | cst.Float | cst.Imaginary, _: ast.expr_context
+    ) -> ast.expr:
         return ast.Constant(ast.literal_eval(node.value), **self.places.at(node))
 
     _Integer = _Float = _Imaginary = _number
@@ -86,7 +97,9 @@ class Expressions:
     def _string(self, node: cst.BaseString, _: ast.expr_context) -> ast.expr:
         try:
             return literals.string(self, node)
-        except SyntaxError as error:  # an escape that is none, of which Python counts the places within the string
+        except (
+            SyntaxError
+        ) as error:  # an escape that is none, of which Python counts the places within the string
             error.lineno = self.places.of(node).start.line
             raise
 
@@ -99,16 +112,24 @@ class Expressions:
         return ast.UnaryOp(op, self(node.expression), **self.places.at(node))
 
     def _BinaryOperation(self, node: cst.BinaryOperation, _: ast.expr_context) -> ast.expr:
-        return ast.BinOp(self(node.left), operator(node.operator), self(node.right), **self.places.at(node))
+        return ast.BinOp(
+            self(node.left), operator(node.operator), self(node.right), **self.places.at(node)
+        )
 
     def _BooleanOperation(self, node: cst.BooleanOperation, _: ast.expr_context) -> ast.expr:
         """`a and b and c`, which libcst nests to the left."""
         kind, values = type(node.operator), [node.right]
         left = node.left
-        while isinstance(left, cst.BooleanOperation) and isinstance(left.operator, kind) and not left.lpar:
+        while (
+            isinstance(left, cst.BooleanOperation)
+            and isinstance(left.operator, kind)
+            and not left.lpar
+        ):
             values.append(left.right)
             left = left.left
-        return ast.BoolOp(_BOOLEAN[kind.__name__], self._all([left, *reversed(values)]), **self.places.at(node))
+        return ast.BoolOp(
+            _BOOLEAN[kind.__name__], self._all([left, *reversed(values)]), **self.places.at(node)
+        )
 
     def _Comparison(self, node: cst.Comparison, _: ast.expr_context) -> ast.expr:
         ops = [_COMPARISONS[type(target.operator).__name__] for target in node.comparisons]
@@ -116,7 +137,9 @@ class Expressions:
         return ast.Compare(self(node.left), ops, comparators, **self.places.at(node))
 
     def _IfExp(self, node: cst.IfExp, _: ast.expr_context) -> ast.expr:
-        return ast.IfExp(self(node.test), self(node.body), self(node.orelse), **self.places.at(node))
+        return ast.IfExp(
+            self(node.test), self(node.body), self(node.orelse), **self.places.at(node)
+        )
 
     def _NamedExpr(self, node: cst.NamedExpr, _: ast.expr_context) -> ast.expr:
         return ast.NamedExpr(self(node.target, STORE), self(node.value), **self.places.at(node))
@@ -138,30 +161,48 @@ class Expressions:
         return ast.Attribute(self(node.value), identifier(node.attr), ctx, **self.places.at(node))
 
     def _Subscript(self, node: cst.Subscript, ctx: ast.expr_context) -> ast.expr:
-        return ast.Subscript(self(node.value), self._slices(node.slice), ctx, **self.places.at(node))
+        return ast.Subscript(
+            self(node.value), self._slices(node.slice), ctx, **self.places.at(node)
+        )
 
     def _slices(self, elements: Sequence[cst.SubscriptElement]) -> ast.expr:
         found = self._all(element.slice for element in elements)
         last = elements[-1]
-        if len(found) == 1 and not isinstance(last.comma, cst.Comma) and not isinstance(found[0], ast.Starred):
+        if (
+            len(found) == 1
+            and not isinstance(last.comma, cst.Comma)
+            and not isinstance(found[0], ast.Starred)
+        ):
             return found[0]
         end = comma_end(self.places, last, self.places.of(last).end)
         return ast.Tuple(found, LOAD, **self.places.between(self.places.of(elements[0]).start, end))
 
     def _Index(self, node: cst.Index, _: ast.expr_context) -> ast.expr:
-        return ast.Starred(self(node.value), LOAD, **self.places.at(node)) if node.star else self(node.value)
+        return (
+            ast.Starred(self(node.value), LOAD, **self.places.at(node))
+            if node.star
+            else self(node.value)
+        )
 
     def _Slice(self, node: cst.Slice, _: ast.expr_context) -> ast.expr:
         colon = node.second_colon if isinstance(node.second_colon, cst.Colon) else None
-        place = self.places.across(node.lower or node.first_colon, node.step or colon or node.upper or node.first_colon)
-        return ast.Slice(self.maybe(node.lower), self.maybe(node.upper), self.maybe(node.step), **place)
+        place = self.places.across(
+            node.lower or node.first_colon, node.step or colon or node.upper or node.first_colon
+        )
+        return ast.Slice(
+            self.maybe(node.lower), self.maybe(node.upper), self.maybe(node.step), **place
+        )
 
     def _Call(self, node: cst.Call, _: ast.expr_context) -> ast.expr:
         only = node.args[0].value if len(node.args) == 1 else None
-        if isinstance(only, cst.GeneratorExp) and not only.lpar:  # the parentheses of the call are its own, too
+        if (
+            isinstance(only, cst.GeneratorExp) and not only.lpar
+        ):  # the parentheses of the call are its own, too
             begin = self.places.behind_blanks(self.places.end(node.func))
             place = self.places.between(begin, self.places.of(node).end)
-            return ast.Call(self(node.func), [self._generator(only, place)], [], **self.places.at(node))
+            return ast.Call(
+                self(node.func), [self._generator(only, place)], [], **self.places.at(node)
+            )
         positional, keywords = self.arguments(node.args)
         return ast.Call(self(node.func), positional, keywords, **self.places.at(node))
 
@@ -193,15 +234,23 @@ class Expressions:
         return ast.Tuple(elements, ctx, **place)
 
     def _element_end(self, element: cst.BaseElement) -> CodePosition:
-        return self.places.end(element if isinstance(element, cst.StarredElement) else element.value)
+        return self.places.end(
+            element if isinstance(element, cst.StarredElement) else element.value
+        )
 
     def _parenthesised(self, node: cst.Tuple | cst.GeneratorExp) -> Place:
         """The place of what its innermost parentheses belong to."""
-        return self.places.between(self.places.of(node.lpar[-1]).start, self.places.of(node.rpar[0]).end)
+        return self.places.between(
+            self.places.of(node.lpar[-1]).start, self.places.of(node.rpar[0]).end
+        )
 
     def _display(self, node: cst.List | cst.Set, ctx: ast.expr_context) -> ast.expr:
         elements, place = self._all(node.elements, ctx), self.places.at(node)
-        return ast.List(elements, ctx, **place) if isinstance(node, cst.List) else ast.Set(elements, **place)
+        return (
+            ast.List(elements, ctx, **place)
+            if isinstance(node, cst.List)
+            else ast.Set(elements, **place)
+        )
 
     _List = _Set = _display
 
@@ -212,8 +261,12 @@ class Expressions:
         return ast.Starred(self(node.value, ctx), ctx, **self.places.at(node))
 
     def _Dict(self, node: cst.Dict, _: ast.expr_context) -> ast.expr:
-        keys = [self(each.key) if isinstance(each, cst.DictElement) else None for each in node.elements]
-        return ast.Dict(keys, self._all(each.value for each in node.elements), **self.places.at(node))
+        keys = [
+            self(each.key) if isinstance(each, cst.DictElement) else None for each in node.elements
+        ]
+        return ast.Dict(
+            keys, self._all(each.value for each in node.elements), **self.places.at(node)
+        )
 
     # comprehensions
 
@@ -230,19 +283,27 @@ class Expressions:
         return ast.GeneratorExp(self(node.elt), self._clauses(node.for_in), **place)
 
     def _DictComp(self, node: cst.DictComp, _: ast.expr_context) -> ast.expr:
-        return ast.DictComp(self(node.key), self(node.value), self._clauses(node.for_in), **self.places.at(node))
+        return ast.DictComp(
+            self(node.key), self(node.value), self._clauses(node.for_in), **self.places.at(node)
+        )
 
     def _StarredDictComp(self, node: cst.StarredDictComp, _: ast.expr_context) -> ast.expr:
-        """`{**each for each in them}` (PEP 798), which Python 3.15 writes as one without a value."""
+        """`{**each for each in them}` (PEP 798), which Python 3.15 writes as one without a
+        value.
+        """
         value: Any = None
-        return ast.DictComp(self(node.value), value, self._clauses(node.for_in), **self.places.at(node))
+        return ast.DictComp(
+            self(node.value), value, self._clauses(node.for_in), **self.places.at(node)
+        )
 
     def _clauses(self, clause: cst.CompFor | None) -> list[ast.comprehension]:
         found = []
         while clause is not None:
             tests = self._all(each.test for each in clause.ifs)
             is_async = int(clause.asynchronous is not None)
-            found.append(ast.comprehension(self(clause.target, STORE), self(clause.iter), tests, is_async))
+            found.append(
+                ast.comprehension(self(clause.target, STORE), self(clause.iter), tests, is_async)
+            )
             clause = clause.inner_for_in
         return found
 

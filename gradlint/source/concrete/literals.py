@@ -1,6 +1,7 @@
 """Strings of libcst as those of `ast`: plain ones, formatted ones, templates, and several in a row.
 
-What stands within a formatted string has its place as Python 3.12 and later give it; 3.11 often gives another one.
+What stands within a formatted string has its place as Python 3.12 and later give it; 3.11 often
+gives another one.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def _values(convert: Expressions, node: cst.SimpleString | _Formatted) -> Iterat
 def _contents(
     convert: Expressions, parts: Iterable[cst.CSTNode], is_raw: bool, is_in_spec: bool = False
 ) -> Iterator[ast.expr]:
-    """What stands between the quotes of a formatted string, or behind the colon of a field: there, all is formatted."""
+    """What stands between the quotes of a formatted string, or behind the colon of a field: there,
+    all is formatted.
+    """
     for part in parts:
         if isinstance(part, _Field):
             yield from _field(convert, part, is_raw, is_in_spec)
@@ -68,13 +71,17 @@ def _contents(
             yield ast.Constant(_decoded(part.value, is_raw), **convert.places.at(part))
 
 
-def _field(convert: Expressions, node: _Field, is_raw: bool, is_in_spec: bool) -> Iterator[ast.expr]:
+def _field(
+    convert: Expressions, node: _Field, is_raw: bool, is_in_spec: bool
+) -> Iterator[ast.expr]:
     places, value = convert.places, convert(node.expression)
     at, begin = places.at(node), moved(places.of(node).start, 1)
     conversion = -1 if node.conversion is None else ord(node.conversion)
     if node.equal is not None:  # f"{x = }"
         end = places.behind_blanks(places.of(node.equal).end)
-        yield ast.Constant(_LINE_END.sub("\n", places.text(begin, end)), **places.between(begin, end))
+        yield ast.Constant(
+            _LINE_END.sub("\n", places.text(begin, end)), **places.between(begin, end)
+        )
         if conversion == -1 and node.format_spec is None:
             conversion = ord("r")
     spec = None if node.format_spec is None else _spec(convert, node, node.format_spec, is_raw)
@@ -85,11 +92,15 @@ def _field(convert: Expressions, node: _Field, is_raw: bool, is_in_spec: bool) -
         yield Interpolation(value, text, conversion, spec, **at)
 
 
-def _spec(convert: Expressions, field: _Field, parts: Sequence[cst.CSTNode], is_raw: bool) -> ast.JoinedStr:
+def _spec(
+    convert: Expressions, field: _Field, parts: Sequence[cst.CSTNode], is_raw: bool
+) -> ast.JoinedStr:
     """What stands behind the colon of a field; its place begins at the colon."""
     end = moved(convert.places.of(field).end, -1)
     begin = moved(convert.places.of(parts[0]).start if parts else end, -1)
-    return ast.JoinedStr(_joined(_contents(convert, parts, is_raw, True)), **convert.places.between(begin, end))
+    return ast.JoinedStr(
+        _joined(_contents(convert, parts, is_raw, True)), **convert.places.between(begin, end)
+    )
 
 
 def _joined(values: Iterable[ast.expr]) -> list[ast.expr]:

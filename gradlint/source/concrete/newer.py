@@ -1,4 +1,6 @@
-"""Syntax that is newer than the oldest Python gradlint runs on: what it is called, and which Python brought it."""
+"""Syntax that is newer than the oldest Python gradlint runs on: what it is called, and which Python
+brought it.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,14 @@ _KINDS: dict[type[cst.CSTNode], tuple[_Version, str]] = {
 
 
 def found(module: cst.Module) -> list[str]:
-    """What this Python does not read in a module, each with the Python that brought it, the newest first."""
+    """What this Python does not read in a module, each with the Python that brought it, the newest
+    first.
+    """
     seen = {each for node in walk(module) for each in _of(node)}
     return [
-        f"{name} (Python 3.{version[1]})" for version, name in sorted(seen, reverse=True) if version > sys.version_info
+        f"{name} (Python 3.{version[1]})"
+        for version, name in sorted(seen, reverse=True)
+        if version > sys.version_info
     ]
 
 
@@ -41,7 +47,10 @@ def _of(node: cst.CSTNode) -> Iterator[tuple[_Version, str]]:
     match node:
         case cst.TypeParam(default=cst.BaseExpression()):
             yield (3, 13), "defaults of type parameters"
-        case cst.ExceptHandler(type=cst.Tuple(lpar=[])) | cst.ExceptStarHandler(type=cst.Tuple(lpar=[])):
+        case (
+            cst.ExceptHandler(type=cst.Tuple(lpar=[]))
+            | cst.ExceptStarHandler(type=cst.Tuple(lpar=[]))
+        ):
             yield (3, 14), "exceptions without parentheses"
         case cst.BaseSimpleComp(elt=cst.StarredElement()):
             yield (3, 15), "unpacking in a comprehension"
@@ -51,7 +60,9 @@ def _of(node: cst.CSTNode) -> Iterator[tuple[_Version, str]]:
 
 def _is_nested(node: cst.FormattedString) -> bool:
     """Whether a field of an f-string holds what only could stand there since PEP 701."""
-    fields = [part.expression for part in node.parts if isinstance(part, cst.FormattedStringExpression)]
+    fields = [
+        part.expression for part in node.parts if isinstance(part, cst.FormattedStringExpression)
+    ]
     text = "".join(map(cst.Module([]).code_for_node, fields))
     is_short = len(node.end) == 1
     return node.end in text or "\\" in text or "#" in text or (is_short and "\n" in text)

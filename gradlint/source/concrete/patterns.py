@@ -15,7 +15,9 @@ _CONSTANTS = {"None": None, "True": True, "False": False}
 
 
 class Patterns:
-    """Converts the patterns of one module; a method for each kind of libcst's nodes, found by its name."""
+    """Converts the patterns of one module; a method for each kind of libcst's nodes, found by its
+    name.
+    """
 
     def __init__(self, places: Places, expression: Expressions) -> None:
         self.places, self.expression = places, expression
@@ -35,14 +37,20 @@ class Patterns:
 
     def _MatchAs(self, node: cst.MatchAs) -> ast.pattern:
         pattern = self(node.pattern) if node.pattern is not None else None
-        return ast.MatchAs(pattern, identifier(node.name) if node.name else None, **self.places.at(node))
+        return ast.MatchAs(
+            pattern, identifier(node.name) if node.name else None, **self.places.at(node)
+        )
 
     def _MatchOr(self, node: cst.MatchOr) -> ast.pattern:
-        return ast.MatchOr(self._all(each.pattern for each in node.patterns), **self.places.at(node))
+        return ast.MatchOr(
+            self._all(each.pattern for each in node.patterns), **self.places.at(node)
+        )
 
     def _MatchStar(self, node: cst.MatchStar) -> ast.pattern:
         name = identifier(node.name) if node.name is not None else None
-        return ast.MatchStar(name, **self.places.between(self.places.of(node).start, self._star_end(node)))
+        return ast.MatchStar(
+            name, **self.places.between(self.places.of(node).start, self._star_end(node))
+        )
 
     def _star_end(self, node: cst.MatchStar) -> CodePosition:
         """Where `*rest` ends; of `*_`, the name is no node of its own."""
@@ -60,18 +68,24 @@ class Patterns:
     def _open(self, node: cst.MatchList) -> Place:
         """The place of a sequence without brackets; a comma at its end belongs to it."""
         first, last = node.patterns[0], node.patterns[-1]
-        end = self._star_end(last) if isinstance(last, cst.MatchStar) else self.places.end(last.value)
+        end = (
+            self._star_end(last) if isinstance(last, cst.MatchStar) else self.places.end(last.value)
+        )
         begin = self.places.start(first if isinstance(first, cst.MatchStar) else first.value)
         return self.places.between(begin, comma_end(self.places, last, end))
 
     def _MatchTuple(self, node: cst.MatchTuple) -> ast.pattern:
-        place = self.places.between(self.places.of(node.lpar[-1]).start, self.places.of(node.rpar[0]).end)
+        place = self.places.between(
+            self.places.of(node.lpar[-1]).start, self.places.of(node.rpar[0]).end
+        )
         return ast.MatchSequence(self._all(node.patterns), **place)
 
     def _MatchMapping(self, node: cst.MatchMapping) -> ast.pattern:
         keys = [self.expression(each.key) for each in node.elements]
         patterns = self._all(each.pattern for each in node.elements)
-        return ast.MatchMapping(keys, patterns, identifier(node.rest) if node.rest else None, **self.places.at(node))
+        return ast.MatchMapping(
+            keys, patterns, identifier(node.rest) if node.rest else None, **self.places.at(node)
+        )
 
     def _MatchClass(self, node: cst.MatchClass) -> ast.pattern:
         return ast.MatchClass(

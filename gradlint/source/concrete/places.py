@@ -1,4 +1,6 @@
-"""Where the nodes of a libcst tree stand, as Python's parser counts: lines from 1, columns in bytes of UTF-8."""
+"""Where the nodes of a libcst tree stand, as Python's parser counts: lines from 1, columns in bytes
+of UTF-8.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,11 @@ class Places:
         if position.line > len(self._lines):
             return position.column
         line = self._lines[position.line - 1]
-        return position.column if line.isascii() else len(line[: position.column].encode(errors="surrogatepass"))
+        return (
+            position.column
+            if line.isascii()
+            else len(line[: position.column].encode(errors="surrogatepass"))
+        )
 
     def text(self, start: CodePosition, end: CodePosition) -> str:
         """What stands between two positions."""
@@ -80,7 +86,9 @@ class Places:
     def behind_blanks(self, position: CodePosition) -> CodePosition:
         """The first position from here on at which anything but white space and comments stands."""
         line, column = position.line, position.column
-        while (found := _BLANK.match(self._lines[line - 1], column)) and found.end() == len(self._lines[line - 1]):
+        while (found := _BLANK.match(self._lines[line - 1], column)) and found.end() == len(
+            self._lines[line - 1]
+        ):
             line, column = line + 1, 0
         assert found
         return CodePosition(line, found.end())

@@ -32,7 +32,9 @@ def module(places: Places, node: cst.Module) -> ast.Module:
 
 
 class _Statements:
-    """Converts the statements of one module; a method for each kind of libcst's nodes, found by its name."""
+    """Converts the statements of one module; a method for each kind of libcst's nodes, found by its
+    name.
+    """
 
     def __init__(self, places: Places) -> None:
         self.places = places
@@ -62,7 +64,9 @@ class _Statements:
         return self.places.between(self.places.of(node).start, self._end(last))
 
     def _end(self, node: cst.CSTNode) -> CodePosition:
-        """Where a statement, or a part of one, ends: behind the last semicolon of its last block."""
+        """Where a statement, or a part of one, ends: behind the last semicolon of its last
+        block.
+        """
         if isinstance(node, cst.BaseSmallStatement):
             last = node.semicolon if isinstance(node.semicolon, cst.Semicolon) else node
             return self.places.of(last).end
@@ -79,7 +83,9 @@ class _Statements:
 
     def _If(self, node: cst.If) -> ast.stmt:
         test, body = self.expression(node.test), self._block(node.body)
-        orelse = [self._If(node.orelse)] if isinstance(node.orelse, cst.If) else self._block(node.orelse)
+        orelse = (
+            [self._If(node.orelse)] if isinstance(node.orelse, cst.If) else self._block(node.orelse)
+        )
         return ast.If(test, body, orelse, **self._place(node, node))
 
     def _While(self, node: cst.While) -> ast.stmt:
@@ -89,11 +95,20 @@ class _Statements:
     def _For(self, node: cst.For) -> ast.stmt:
         kind = ast.AsyncFor if node.asynchronous else ast.For
         target, iterable = self.expression(node.target, STORE), self.expression(node.iter)
-        return kind(target, iterable, self._block(node.body), self._block(node.orelse), **self._place(node, node))
+        return kind(
+            target,
+            iterable,
+            self._block(node.body),
+            self._block(node.orelse),
+            **self._place(node, node),
+        )
 
     def _With(self, node: cst.With) -> ast.stmt:
         kind = ast.AsyncWith if node.asynchronous else ast.With
-        items = [ast.withitem(self.expression(each.item), self._bound(each.asname)) for each in node.items]
+        items = [
+            ast.withitem(self.expression(each.item), self._bound(each.asname))
+            for each in node.items
+        ]
         return kind(items, self._block(node.body), **self._place(node, node))
 
     def _bound(self, node: cst.AsName | None) -> ast.expr | None:
@@ -102,7 +117,11 @@ class _Statements:
     def _Try(self, node: cst.Try | cst.TryStar) -> ast.stmt:
         kind = ast.TryStar if isinstance(node, cst.TryStar) else ast.Try
         handlers = [self._handler(each) for each in node.handlers]
-        body, orelse, finalbody = self._block(node.body), self._block(node.orelse), self._block(node.finalbody)
+        body, orelse, finalbody = (
+            self._block(node.body),
+            self._block(node.orelse),
+            self._block(node.finalbody),
+        )
         return kind(body, handlers, orelse, finalbody, **self._place(node, node))
 
     _TryStar = _Try
@@ -110,12 +129,19 @@ class _Statements:
     def _handler(self, node: cst.ExceptHandler | cst.ExceptStarHandler) -> ast.ExceptHandler:
         name = dotted(node.name.name) if node.name is not None else None
         return ast.ExceptHandler(
-            self.expression.maybe(node.type), name, self._block(node.body), **self._place(node, node)
+            self.expression.maybe(node.type),
+            name,
+            self._block(node.body),
+            **self._place(node, node),
         )
 
     def _Match(self, node: cst.Match) -> ast.stmt:
         cases = [
-            ast.match_case(self.pattern(each.pattern), self.expression.maybe(each.guard), self._block(each.body))
+            ast.match_case(
+                self.pattern(each.pattern),
+                self.expression.maybe(each.guard),
+                self._block(each.body),
+            )
             for each in node.cases
         ]
         return ast.Match(self.expression(node.subject), cases, **self._place(node, node))
@@ -164,7 +190,12 @@ class _Statements:
 
     def _default(self, node: cst.TypeParam) -> ast.expr | None:
         value = self.expression.maybe(node.default)
-        if value is None or not node.star or node.default is None or not isinstance(node.equal, cst.AssignEqual):
+        if (
+            value is None
+            or not node.star
+            or node.default is None
+            or not isinstance(node.equal, cst.AssignEqual)
+        ):
             return value
         star = self.places.behind_blanks(self.places.of(node.equal).end)
         return ast.Starred(value, LOAD, **self.places.between(star, self.places.end(node.default)))
@@ -172,7 +203,9 @@ class _Statements:
     def _TypeAlias(self, node: cst.TypeAlias) -> ast.stmt:
         name = self.expression(node.name, STORE)
         value = self.expression(node.value)
-        found: ast.stmt = kinds.TypeAlias(name, self._type_params(node.type_parameters), value, **self.places.at(node))
+        found: ast.stmt = kinds.TypeAlias(
+            name, self._type_params(node.type_parameters), value, **self.places.at(node)
+        )
         return found
 
     # simple statements
@@ -193,7 +226,9 @@ class _Statements:
 
     def _AugAssign(self, node: cst.AugAssign) -> ast.stmt:
         target = self.expression(node.target, STORE)
-        return ast.AugAssign(target, operator(node.operator), self.expression(node.value), **self.places.at(node))
+        return ast.AugAssign(
+            target, operator(node.operator), self.expression(node.value), **self.places.at(node)
+        )
 
     def _Del(self, node: cst.Del) -> ast.stmt:
         is_open = isinstance(node.target, cst.Tuple) and not node.target.lpar
@@ -209,7 +244,9 @@ class _Statements:
         return ast.Raise(self.expression.maybe(node.exc), cause, **self.places.at(node))
 
     def _Assert(self, node: cst.Assert) -> ast.stmt:
-        return ast.Assert(self.expression(node.test), self.expression.maybe(node.msg), **self.places.at(node))
+        return ast.Assert(
+            self.expression(node.test), self.expression.maybe(node.msg), **self.places.at(node)
+        )
 
     def _Pass(self, node: cst.Pass) -> ast.stmt:
         return ast.Pass(**self.places.at(node))
@@ -246,7 +283,9 @@ class _Statements:
     _LazyImportFrom = _ImportFrom
 
     def _marked(self, found: Any, is_lazy: bool) -> ast.stmt:
-        """An import that says whether it is a lazy one (PEP 810), for which nodes before Python 3.15 have no field."""
+        """An import that says whether it is a lazy one (PEP 810), for which nodes before Python
+        3.15 have no field.
+        """
         found.is_lazy = int(is_lazy)
         made: ast.stmt = found
         return made

@@ -46,7 +46,9 @@ def _backward(session: Session, original: Callable[..., Any]) -> Callable[..., A
             "retain": bool(create_graph if retain_graph is None else retain_graph),
             "create": create_graph,
         }
-        return _run(session, run, _listed(tensors), None if wanted is None else _listed(wanted), facts)
+        return _run(
+            session, run, _listed(tensors), None if wanted is None else _listed(wanted), facts
+        )
 
     return backward
 
@@ -61,11 +63,15 @@ def _grad(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        if isinstance(inputs, Iterator):  # `model.parameters()`, which is used up by who looks at it
+        if isinstance(
+            inputs, Iterator
+        ):  # `model.parameters()`, which is used up by who looks at it
             inputs = tuple(inputs)
 
         def run() -> Any:
-            return original(outputs, inputs, grad_outputs, retain_graph, create_graph, *args, **kwargs)
+            return original(
+                outputs, inputs, grad_outputs, retain_graph, create_graph, *args, **kwargs
+            )
 
         if session.depth or session.quiet or _is_functorch(_listed(outputs)):
             return run()
@@ -84,7 +90,11 @@ def _grad(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 def _listed(things: Any) -> list[torch.Tensor]:
     if isinstance(things, torch.Tensor):
         return [things]
-    return [thing for thing in things or () if isinstance(thing, torch.Tensor)] if not isinstance(things, str) else []
+    return (
+        [thing for thing in things or () if isinstance(thing, torch.Tensor)]
+        if not isinstance(things, str)
+        else []
+    )
 
 
 def _is_functorch(tensors: Sequence[torch.Tensor]) -> bool:
@@ -117,12 +127,17 @@ def _run(
 
 
 def _noted(
-    session: Session, losses: list[torch.Tensor], inputs: list[torch.Tensor] | None, facts: dict[str, Any]
+    session: Session,
+    losses: list[torch.Tensor],
+    inputs: list[torch.Tensor] | None,
+    facts: dict[str, Any],
 ) -> Note:
     note = session.happened("backward", direct=is_direct(), **facts)
     memory = session.memory
     note.facts["ops"] = ops = [memory.of(loss, note.place) for loss in losses]
-    note.facts["inputs"] = None if inputs is None else [memory.of(tensor, note.place) for tensor in inputs]
+    note.facts["inputs"] = (
+        None if inputs is None else [memory.of(tensor, note.place) for tensor in inputs]
+    )
     note.facts["scaler"] = _scaler(session, losses, ops)
     note.facts["autocast"] = session.autocast
     session.name_parameters()
@@ -158,7 +173,9 @@ def _scaler(session: Session, losses: list[torch.Tensor], ops: list[Op]) -> Step
 
 
 def _remember(session: Session, gradients: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
-    """Gradients come from what they were computed from: with a graph (`create_graph=True`), or cut off from it."""
+    """Gradients come from what they were computed from: with a graph (`create_graph=True`), or cut
+    off from it.
+    """
     place = here()
     inputs = tuple(session.memory.of(source, place) for source in sources)
     comes = any(source.requires_grad for source in inputs)

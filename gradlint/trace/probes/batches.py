@@ -1,8 +1,10 @@
-"""Batches that a DataLoader gives to a loop in a library's file: a framework's, of which no line is the user's.
+"""Batches that a DataLoader gives to a loop in a library's file: a framework's, of which no line is
+the user's.
 
-Where the loop is the user's, its rounds are known from where the program is. Below a call such as `trainer.fit(loader)`
-each batch begins a round of a loop that stands there. Such loops nest (a validation within a round of training); which
-of them still run is told by the frames in which batches were fetched.
+Where the loop is the user's, its rounds are known from where the program is. Below a call such as
+`trainer.fit(loader)` each batch begins a round of a loop that stands there. Such loops nest (a
+validation within a round of training); which of them still run is told by the frames in which
+batches were fetched.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _numbers = itertools.count(1)
 
 @dataclass(eq=False, slots=True)
 class _Loop:
-    """A loop over an iterator of a DataLoader: its number, and the activations in all of which it fetched."""
+    """A loop over an iterator of a DataLoader: its number, and the activations in all of which it
+    fetched.
+    """
 
     number: int
     iterator: weakref.ref[Any]
@@ -37,19 +41,29 @@ class _Loop:
 
     def runs(self, frames: tuple[int, ...]) -> bool:
         """Whether it goes on while these frames fetch from another iterator."""
-        return not self.exhausted and (self.fetches == 1 or (bool(self.frames) and self.frames[-1] in frames))
+        return not self.exhausted and (
+            self.fetches == 1 or (bool(self.frames) and self.frames[-1] in frames)
+        )
 
 
 @dataclass(eq=False, slots=True)
 class _Loops:
-    """The loops below one call of the user's, outermost first, and the iterators that another one's rounds end."""
+    """The loops below one call of the user's, outermost first, and the iterators that another one's
+    rounds end.
+    """
 
     running: list[_Loop]
     companions: weakref.WeakSet[Any]
 
     def fetched(self, iterator: Any, frames: tuple[int, ...]) -> _Loop | None:
-        """The loop that got a batch; None for one that goes along with another, a batch of each a round."""
-        known = [index for index, each in enumerate(self.running) if each.iterator() is iterator and not each.exhausted]
+        """The loop that got a batch; None for one that goes along with another, a batch of each a
+        round.
+        """
+        known = [
+            index
+            for index, each in enumerate(self.running)
+            if each.iterator() is iterator and not each.exhausted
+        ]
         if known:
             self._end_above(known[0])
             loop = self.running[known[0]]
@@ -74,10 +88,14 @@ class _Loops:
 def install(session: Session) -> None:
     """Put the probe in its place."""
     calls: dict[tuple[int, int], _Loops] = {}
-    session.replace(loading._BaseDataLoaderIter, "__next__", lambda original: _next(session, calls, original))
+    session.replace(
+        loading._BaseDataLoaderIter, "__next__", lambda original: _next(session, calls, original)
+    )
 
 
-def _next(session: Session, calls: dict[tuple[int, int], _Loops], original: Callable[..., Any]) -> Callable[..., Any]:
+def _next(
+    session: Session, calls: dict[tuple[int, int], _Loops], original: Callable[..., Any]
+) -> Callable[..., Any]:
     def fetch(self: Any) -> Any:
         if session.quiet:
             return original(self)
@@ -93,12 +111,16 @@ def _next(session: Session, calls: dict[tuple[int, int], _Loops], original: Call
     return fetch
 
 
-def _fetched(session: Session, calls: dict[tuple[int, int], _Loops], iterator: Any, caller: FrameType) -> None:
+def _fetched(
+    session: Session, calls: dict[tuple[int, int], _Loops], iterator: Any, caller: FrameType
+) -> None:
     frames = _below_the_user(caller)
     place = here() if frames else ()
     if not place:
         return
-    loops = calls.setdefault((place[0].activation, place[0].instruction), _Loops([], weakref.WeakSet()))
+    loops = calls.setdefault(
+        (place[0].activation, place[0].instruction), _Loops([], weakref.WeakSet())
+    )
     loop = loops.fetched(iterator, frames)
     if loop is not None:
         loop.exhausted = _is_exhausted(iterator)
@@ -114,14 +136,21 @@ def _ended(calls: dict[tuple[int, int], _Loops], iterator: Any) -> None:
 
 
 def _below_the_user(frame: FrameType | None) -> tuple[int, ...]:
-    """The activations between the user's frame and a fetch, outermost first; none where the loop is the user's."""
+    """The activations between the user's frame and a fetch, outermost first; none where the loop is
+    the user's.
+    """
     found, outermost = [], frame
     while frame is not None and not is_users(frame.f_code):
         if not is_torchs(frame.f_code):
             found.append(activation(frame))
             outermost = frame
         frame = frame.f_back
-    if frame is None or outermost is None or _is_resumed(outermost) or iterates(frame.f_code, frame.f_lasti):
+    if (
+        frame is None
+        or outermost is None
+        or _is_resumed(outermost)
+        or iterates(frame.f_code, frame.f_lasti)
+    ):
         return ()
     return tuple(reversed(found))
 

@@ -11,7 +11,13 @@ import torch
 from gradlint.trace.probes.optimizer import is_spent, used_up
 from gradlint.trace.session import Session
 
-_NAMES = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "get_total_norm", "clip_grads_with_norm_")
+_NAMES = (
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grad_norm",
+    "get_total_norm",
+    "clip_grads_with_norm_",
+)
 _READING = frozenset({"get_total_norm"})
 
 
@@ -40,12 +46,18 @@ def _clip(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _again(given: Any, listed: list[torch.Tensor]) -> Any:
-    """What was given, or what stands for it once it was read out: torch warns of a generator without parameters."""
+    """What was given, or what stands for it once it was read out: torch warns of a generator
+    without parameters.
+    """
     if not isinstance(given, Iterator):
         return given
     return (each for each in listed)
 
 
 def _clipped(session: Session, parameters: list[torch.Tensor], reads: bool) -> None:
-    held = [session.memory.held(parameter) for parameter in parameters if isinstance(parameter, torch.nn.Parameter)]
+    held = [
+        session.memory.held(parameter)
+        for parameter in parameters
+        if isinstance(parameter, torch.nn.Parameter)
+    ]
     session.happened("clip", held=held, reads=reads, exhausted=not parameters)

@@ -16,7 +16,13 @@ from gradlint.trace.recorder import tensors
 from gradlint.trace.records import Op, serial
 from gradlint.trace.session import Session
 
-_GATHERS = {"all_gather": 0, "all_gather_into_tensor": 0, "gather": 1, "all_to_all": 0, "reduce_scatter": 0}
+_GATHERS = {
+    "all_gather": 0,
+    "all_gather_into_tensor": 0,
+    "gather": 1,
+    "all_to_all": 0,
+    "reduce_scatter": 0,
+}
 _IN_PLACE = ("all_reduce", "broadcast", "reduce", "all_reduce_coalesced")
 _OTHERS = ("barrier", "scatter")
 
@@ -41,7 +47,9 @@ def _counted(session: Session, name: str, original: Callable[..., Any]) -> Calla
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         called = session.collectives
-        if session.quiet or called.inside:  # torch calls some of them again, for the modes that are on
+        if (
+            session.quiet or called.inside
+        ):  # torch calls some of them again, for the modes that are on
             return original(*args, **kwargs)
         session.guarded(_called, session, name, signature, args, kwargs)
         called.inside = True
@@ -53,7 +61,9 @@ def _counted(session: Session, name: str, original: Callable[..., Any]) -> Calla
     return counted
 
 
-def _called(session: Session, name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> None:
+def _called(
+    session: Session, name: str, signature: inspect.Signature, args: Any, kwargs: Any
+) -> None:
     """A collective begins; those of a part of the ranks are their own affair."""
     group = signature.bind(*args, **kwargs).arguments.get("group")
     if group is None or group is torch.distributed.group.WORLD:
@@ -111,11 +121,15 @@ def _reduced(session: Session, name: str, tensor: torch.Tensor) -> None:
 
 
 def _exchanged(session: Session, name: str, sent: Iterable[Op]) -> None:
-    """Gradients are sent, or parameters: what a program does that keeps its ranks alike by itself."""
+    """Gradients are sent, or parameters: what a program does that keeps its ranks alike by
+    itself.
+    """
     for op in (op for op in sent if not op.requires_grad):
         same = (op, *op.inputs) if op.cut is Cut.DETACH else (op,)
         held = next((each.held for each in same if each.held), None)
-        if any("grad" in each.flags or each.name == "torch.autograd.grad" for each in lineage([op])):
+        if any(
+            "grad" in each.flags or each.name == "torch.autograd.grad" for each in lineage([op])
+        ):
             session.happened("fact", what="gradients-reduced", op=op, detail=name)
         elif held is not None:
             session.happened("fact", what="parameters-reduced", held=held, detail=name)

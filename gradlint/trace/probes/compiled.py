@@ -1,7 +1,7 @@
 """`torch.compile`: compiled code is called without the recorder, and written down as one operation.
 
-Dynamo traces into an active mode: left on, it would break the graphs or recompile them at every step. With `--level
-record` what is compiled runs eagerly, and is recorded as anything else.
+Dynamo traces into an active mode: left on, it would break the graphs or recompile them at every
+step. With `--level record` what is compiled runs eagerly, and is recorded as anything else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from gradlint.trace.recorder import tensors
 from gradlint.trace.records import Op, serial
 from gradlint.trace.session import Session
 
-_OFF = "this torch does not show what makes its compiled functions: from the first of them on nothing is recorded"
+_OFF = (
+    "this torch does not show what makes its compiled functions: from the first of them on "
+    "nothing is recorded"
+)
 _IDENTITY = "_torchdynamo_wrapper_id"  # by which Dynamo knows its own wrappers from copies of them
 
 
@@ -55,7 +58,9 @@ def _meet(session: Session) -> None:
 
 
 def _wrapping(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps what makes a compiled function out of one; a compiled module is made with such a function, too."""
+    """Wraps what makes a compiled function out of one; a compiled module is made with such a
+    function, too.
+    """
 
     def wrap(self: Any, function: Any) -> Any:
         made = original(self, function)
@@ -72,7 +77,9 @@ def _without_recorder(session: Session, compiled: Callable[..., Any]) -> Callabl
         before = sequence_number()
         with session.off():
             out = compiled(*args, **kwargs)
-        session.guarded(_returned, session, compiled, tensors((*args, *kwargs.values())), tensors([out]), before)
+        session.guarded(
+            _returned, session, compiled, tensors((*args, *kwargs.values())), tensors([out]), before
+        )
         return out
 
     if hasattr(compiled, _IDENTITY):
@@ -81,11 +88,17 @@ def _without_recorder(session: Session, compiled: Callable[..., Any]) -> Callabl
 
 
 def _returned(
-    session: Session, compiled: Callable[..., Any], given: list[torch.Tensor], outs: list[torch.Tensor], before: int
+    session: Session,
+    compiled: Callable[..., Any],
+    given: list[torch.Tensor],
+    outs: list[torch.Tensor],
+    before: int,
 ) -> None:
-    """What came out of compiled code was computed from what went in, and from the parameters that its graph reaches.
+    """What came out of compiled code was computed from what went in, and from the parameters that
+    its graph reaches.
 
-    Where it carries no gradient although something that went in does, it was cut off where nothing was seen.
+    Where it carries no gradient although something that went in does, it was cut off where nothing
+    was seen.
     """
     made = [out for out in outs if not any(out is each for each in given)]
     if not session.recording and all(out.requires_grad for out in made):
@@ -93,10 +106,21 @@ def _returned(
     place, memory = here(), session.memory
     sources = [memory.of(each, place) for each in given]
     for out in made:
-        op = Op("torch.compile", Kind.OPERATION, tuple(sources), place, next(serial), session.step, False, out.dtype)
+        op = Op(
+            "torch.compile",
+            Kind.OPERATION,
+            tuple(sources),
+            place,
+            next(serial),
+            session.step,
+            False,
+            out.dtype,
+        )
         if out.requires_grad:
             reached, leaves = _graph(out, before)
-            flowing = (op for op, tensor in zip(sources, given, strict=True) if _joins(tensor, reached))
+            flowing = (
+                op for op, tensor in zip(sources, given, strict=True) if _joins(tensor, reached)
+            )
             op.inputs = (*flowing, *(memory.of(leaf, place) for leaf in leaves))
             op.requires_grad, op.sequence = True, (before, sequence_number())
         elif not torch.is_grad_enabled():
@@ -107,7 +131,9 @@ def _returned(
 
 
 def _graph(out: torch.Tensor, before: int) -> tuple[set[Any], list[torch.Tensor]]:
-    """What the nodes of a graph made since the number `before` come to: nodes older than these, and leaves."""
+    """What the nodes of a graph made since the number `before` come to: nodes older than these, and
+    leaves.
+    """
     pending: list[Any] = [out.grad_fn]
     seen, older, leaves = set(pending), set(), []
     for node in pending:
@@ -116,18 +142,26 @@ def _graph(out: torch.Tensor, before: int) -> tuple[set[Any], list[torch.Tensor]
         elif node._sequence_nr() < before:
             older.add(node)
         else:
-            sources = [source for source, _ in node.next_functions if source is not None and source not in seen]
+            sources = [
+                source
+                for source, _ in node.next_functions
+                if source is not None and source not in seen
+            ]
             seen.update(sources)
             pending += sources
     return older, leaves
 
 
 def _joins(tensor: torch.Tensor, reached: set[Any]) -> bool:
-    """Whether a gradient flows into a tensor that was handed in, other than a leaf; what is data is an input, too."""
+    """Whether a gradient flows into a tensor that was handed in, other than a leaf; what is data is
+    an input, too.
+    """
     return not tensor.requires_grad or tensor.grad_fn in reached
 
 
 def _has_parameters(compiled: Callable[..., Any]) -> bool:
     """Whether it is a module's method that was compiled, with parameters that are trained."""
     owner = getattr(inspect.unwrap(compiled), "__self__", None)
-    return isinstance(owner, torch.nn.Module) and any(each.requires_grad for each in owner.parameters())
+    return isinstance(owner, torch.nn.Module) and any(
+        each.requires_grad for each in owner.parameters()
+    )

@@ -16,8 +16,14 @@ from gradlint.trace.session import Session
 
 def install(session: Session) -> None:
     """Put the probe in its place."""
-    session.replace(torch, "from_numpy", lambda original: _convert(session, original, "torch.from_numpy"))
-    session.add(type(torch.autograd.Variable), "__call__", lambda *args, **kwargs: _variable(session, *args, **kwargs))
+    session.replace(
+        torch, "from_numpy", lambda original: _convert(session, original, "torch.from_numpy")
+    )
+    session.add(
+        type(torch.autograd.Variable),
+        "__call__",
+        lambda *args, **kwargs: _variable(session, *args, **kwargs),
+    )
 
 
 def _variable(session: Session, cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -32,7 +38,15 @@ def _wrapped(session: Session, given: torch.Tensor, out: torch.Tensor) -> None:
     place = here()
     origin = session.memory.of(given, place)
     kind = Kind.LEAF if out.requires_grad else Kind.OPERATION
-    made = Op("torch.autograd.Variable", kind, (origin,), place, next(serial), session.step, out.requires_grad)
+    made = Op(
+        "torch.autograd.Variable",
+        kind,
+        (origin,),
+        place,
+        next(serial),
+        session.step,
+        out.requires_grad,
+    )
     made.dtype = out.dtype
     if origin.requires_grad and not out.requires_grad:
         made.cut = Cut.DETACH

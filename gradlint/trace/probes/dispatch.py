@@ -1,6 +1,8 @@
-"""How torch takes a mode off while it handles a call of a Python function: here by a class, not by a generator.
+"""How torch takes a mode off while it handles a call of a Python function: here by a class, not by
+a generator.
 
-For each such call torch makes a context manager out of a generator, which is most of what a mode costs there.
+For each such call torch makes a context manager out of a generator, which is most of what a mode
+costs there.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ _NAME = "_pop_mode_temporarily"
 
 
 def install(session: Session) -> None:
-    """Put the class in its place, until something is compiled: torch's compiler knows the function that stood there."""
+    """Put the class in its place, until something is compiled: torch's compiler knows the function
+    that stood there.
+    """
     if all(callable(getattr(overrides, name, None)) for name in ("_pop_mode", "_push_mode", _NAME)):
         session.before_compiling.append(session.put(overrides, _NAME, _WithoutMode))
 

@@ -1,7 +1,9 @@
-"""The first gradient of a parameter that is not finite, and the operation that made it so out of finite ones.
+"""The first gradient of a parameter that is not finite, and the operation that made it so out of
+finite ones.
 
-Only operations whose derivative can be infinite where their value is not are looked at, and only while every operation
-is recorded. Under a gradient scaler an infinity is what the scaler looks for, and no fault.
+Only operations whose derivative can be infinite where their value is not are looked at, and only
+while every operation is recorded. Under a gradient scaler an infinity is what the scaler looks for,
+and no fault.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from gradlint.trace.records import ROW_OF_NOTHING, Op
 from gradlint.trace.session import Session, Stepper
 
 _SUSPECTS = frozenset([
-    "Acos", "Acosh", "Asin", "Atan2", "Atanh", "Cdist", "Dist", "Div", "Hypot", "LinalgVectorNorm", "Log", "Log10",
+    "Acos", "Acosh", "Asin", "Atan2", "Atanh", "Cdist", "Dist", "Div", "Hypot", "LinalgVectorNorm",
+    "Log", "Log10",
     "Log1P", "Log2", "Logit", "Norm", "Pdist", "Pow", "Reciprocal", "Rsqrt", "Sqrt", "Xlogy",
 ])  # fmt: skip
 
@@ -39,11 +42,18 @@ class _Watch:
 
     def look(self, loss: torch.Tensor, op: Op) -> None:
         """Before a backward: hook the operations that may make its gradients infinite."""
-        if self.is_over or not self.session.recording or not loss.requires_grad or isinstance(op.number, Stepper):
+        if (
+            self.is_over
+            or not self.session.recording
+            or not loss.requires_grad
+            or isinstance(op.number, Stepper)
+        ):
             return
         if is_captured(loss):
             return
-        suspects = [node for node in nodes([loss]) if node.name().partition("Backward")[0] in _SUSPECTS]
+        suspects = [
+            node for node in nodes([loss]) if node.name().partition("Backward")[0] in _SUSPECTS
+        ]
         softmax = next((each for each in lineage([op]) if ROW_OF_NOTHING in each.flags), None)
         if not suspects and softmax is None:
             return
@@ -58,9 +68,15 @@ class _Watch:
                 node.register_hook(self._hook(node, op))
 
     def judge(self) -> None:
-        """After a step: what was suspected is to blame where a parameter's gradient came out not finite."""
+        """After a step: what was suspected is to blame where a parameter's gradient came out not
+        finite.
+        """
         suspect, self.suspect = self.suspect, None
-        parameters = [] if suspect is None else [parameter for parameter, _ in self.session.memory.parameters()]
+        parameters = (
+            []
+            if suspect is None
+            else [parameter for parameter, _ in self.session.memory.parameters()]
+        )
         if suspect is None or any(map(is_captured, parameters)):
             return
         with self.session.paused():
@@ -84,5 +100,9 @@ class _Watch:
 
 
 def _is_finite(things: Sequence[Any]) -> bool:
-    tensors = (thing.detach() for thing in things if isinstance(thing, torch.Tensor) and not thing.is_sparse)
+    tensors = (
+        thing.detach()
+        for thing in things
+        if isinstance(thing, torch.Tensor) and not thing.is_sparse
+    )
     return all(bool(tensor.isfinite().all()) for tensor in tensors)

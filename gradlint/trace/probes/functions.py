@@ -1,4 +1,6 @@
-"""Custom autograd functions and activation checkpointing: calls that torch functions do not see as one."""
+"""Custom autograd functions and activation checkpointing: calls that torch functions do not see as
+one.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,13 @@ def _given(session: Session, args: tuple[Any, ...]) -> tuple[Op, ...]:
 
 
 def _applied(
-    session: Session, cls: Any, args: tuple[Any, ...], given: tuple[Op, ...], out: Any, before: int, began: int
+    session: Session,
+    cls: Any,
+    args: tuple[Any, ...],
+    given: tuple[Op, ...],
+    out: Any,
+    before: int,
+    began: int,
 ) -> None:
     place = here()
     after = sequence_number()
@@ -60,9 +68,20 @@ def _applied(
         inputs = given
         checkpointed = cls.__name__ == _CHECKPOINT
         if checkpointed and inner is not None:
-            inputs += tuple(op for op in lineage([inner]) if op.held is not None and op.requires_grad)
+            inputs += tuple(
+                op for op in lineage([inner]) if op.held is not None and op.requires_grad
+            )
         title = "torch.utils.checkpoint.checkpoint" if checkpointed else cls.__name__
-        made = Op(title, Kind.OPERATION, inputs, place, next(serial), session.step, tensor.requires_grad, tensor.dtype)
+        made = Op(
+            title,
+            Kind.OPERATION,
+            inputs,
+            place,
+            next(serial),
+            session.step,
+            tensor.requires_grad,
+            tensor.dtype,
+        )
         made.sequence, made.checkpointed = (before, after), "reentrant" if checkpointed else ""
         if not tensor.requires_grad and any(source.requires_grad for source in inputs):
             made.cut = Cut.CHECKPOINT if checkpointed else Cut.NON_DIFFERENTIABLE
@@ -73,8 +92,12 @@ def _applied(
             _await_gradients(session, cls, args, made, tensor.grad_fn)
 
 
-def _await_gradients(session: Session, cls: Any, args: tuple[Any, ...], made: Op, node: Any) -> None:
-    """Looks, in the backward, which inputs of a function get a gradient, or have one written by hand."""
+def _await_gradients(
+    session: Session, cls: Any, args: tuple[Any, ...], made: Op, node: Any
+) -> None:
+    """Looks, in the backward, which inputs of a function get a gradient, or have one written by
+    hand.
+    """
     given = [(index, each) for index, each in enumerate(args) if isinstance(each, torch.Tensor)]
     inputs = [(index, session.memory.of(each, ())) for index, each in given]
     held = [weakref.ref(each) for _, each in given]
@@ -100,13 +123,21 @@ def _gradient_of(held: weakref.ref[torch.Tensor]) -> tuple[int, int] | None:
 
 
 def _came_back(
-    session: Session, cls: Any, made: Op, inputs: list[tuple[int, Op]], gradients: tuple[torch.Tensor | None, ...]
+    session: Session,
+    cls: Any,
+    made: Op,
+    inputs: list[tuple[int, Op]],
+    gradients: tuple[torch.Tensor | None, ...],
 ) -> None:
-    """The inputs that `backward` gives None for get no gradient this way, whoever asked for all of them."""
+    """The inputs that `backward` gives None for get no gradient this way, whoever asked for all of
+    them.
+    """
     sink = next((note for note in reversed(session.notes) if note.kind == "backward"), None)
     if sink is None or sink.facts["inputs"] is not None or len(gradients) != len(inputs):
         return
-    reached = {id(op) for (_, op), gradient in zip(inputs, gradients, strict=True) if gradient is not None}
+    reached = {
+        id(op) for (_, op), gradient in zip(inputs, gradients, strict=True) if gradient is not None
+    }
     stopped: dict[int, Op] = {}
     for number, op in inputs:
         if op.requires_grad and id(op) not in reached and id(op) not in stopped:
@@ -120,12 +151,23 @@ def _stopped(session: Session, cls: Any, number: int, op: Op, made: Op) -> Op:
     place = made.place
     if code is not None and is_users(code):
         place = (Frame(0, code, returning(code, number)), *place)
-    stopped = Op(f"{cls.__name__}.backward", Kind.OPERATION, (op,), place, next(serial), made.step, True, op.dtype)
+    stopped = Op(
+        f"{cls.__name__}.backward",
+        Kind.OPERATION,
+        (op,),
+        place,
+        next(serial),
+        made.step,
+        True,
+        op.dtype,
+    )
     stopped.flags = frozenset({"zero-gradient", "returned"})
     return stopped
 
 
-def _unmarked(session: Session, cls: Any, args: tuple[Any, ...], given: tuple[Op, ...], out: Any, began: int) -> None:
+def _unmarked(
+    session: Session, cls: Any, args: tuple[Any, ...], given: tuple[Op, ...], out: Any, began: int
+) -> None:
     """`forward` wrote an input in place; with `ctx.mark_dirty` torch returns that very tensor."""
     returned = tensors([out])
     inputs = tensors(args)
@@ -140,5 +182,11 @@ def _unmarked(session: Session, cls: Any, args: tuple[Any, ...], given: tuple[Op
             aliases = any(session.memory.cell(each) is cell for each in returned)
             if not dirty and aliases and any(each.requires_grad for each in returned):
                 after = note.facts["after"]
-                session.note("fact", note.place, what="input-written", op=after, detail=note.facts["written"].name)
+                session.note(
+                    "fact",
+                    note.place,
+                    what="input-written",
+                    op=after,
+                    detail=note.facts["written"].name,
+                )
             session.memory.remember(tensor, op)

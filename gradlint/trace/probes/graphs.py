@@ -1,7 +1,8 @@
-"""CUDA graphs that train: what a replay does comes past no Python. Its steps are counted, and the report says so.
+"""CUDA graphs that train: what a replay does comes past no Python. Its steps are counted, and the
+report says so.
 
-Graphs that torch replays for itself stand behind a function of its own, whose forward and backward are seen:
-`make_graphed_callables`, and compiled code in the mode "reduce-overhead".
+Graphs that torch replays for itself stand behind a function of its own, whose forward and backward
+are seen: `make_graphed_callables`, and compiled code in the mode "reduce-overhead".
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from gradlint.trace.records import serial
 from gradlint.trace.session import Session, Stop
 
 _TRAINS = frozenset(["backward", "step"])
-_UNSEEN = "the backward passes and steps of a CUDA graph are seen where it is captured, not in its replays"
+_UNSEEN = (
+    "the backward passes and steps of a CUDA graph are seen where it is captured, not in its "
+    "replays"
+)
 
 
 def install(session: Session) -> None:
@@ -62,7 +66,11 @@ class _Watch:
     def replay(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def replay(graph: Any, *args: Any, **kwargs: Any) -> Any:
             out = original(graph, *args, **kwargs)
-            if graph in self._steps and not self.session.quiet and not is_torchs(sys._getframe(1).f_code):
+            if (
+                graph in self._steps
+                and not self.session.quiet
+                and not is_torchs(sys._getframe(1).f_code)
+            ):
                 self._replayed(self._steps[graph])
             return out
 

@@ -1,9 +1,10 @@
 """Tensors that outlive their step together with their graph: added to a total, or put into a list.
 
-A total shows itself in the recorded steps: it is computed at the same instruction as what it is computed from. A list
-is looked for where losses of several steps, or all of a window before the last step, turn out to be alive, or other
-results of several steps; then the garbage collector is asked who holds them, or the records that hold them. A list of
-losses is told as it is found; of anything else, one that grows from step to step.
+A total shows itself in the recorded steps: it is computed at the same instruction as what it is
+computed from. A list is looked for where losses of several steps, or all of a window before the
+last step, turn out to be alive, or other results of several steps; then the garbage collector is
+asked who holds them, or the records that hold them. A list of losses is told as it is found; of
+anything else, one that grows from step to step.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from gradlint.trace.session import Session
 _WATCHED = 6  # the losses of so many first steps
 _RECENT = 8  # of which so many last ones are compared with a new one
 _PILE = 3  # so many of them alive are a pile
-_SUSPECT = 2  # results of so many steps in one place may become one: the next steps are recorded, too
+_SUSPECT = (
+    2  # results of so many steps in one place may become one: the next steps are recorded, too
+)
 _DEEP = 3  # a tensor lies in a record: in the dictionary of an object, which lies in a list
 _MANY = 24  # results of a step that are asked about
 _LONG = 1000  # a deque of fewer is a window
@@ -39,9 +42,14 @@ _GROWING = ("append", "extend", "appendleft", "insert", "add", "push", "update",
 def install(session: Session) -> None:
     """Put the probe in its place."""
     piles = _Piles()
-    for told in (session.on_loss, session.on_loss_made):  # what is back-propagated, and each term of it
+    for told in (
+        session.on_loss,
+        session.on_loss_made,
+    ):  # what is back-propagated, and each term of it
         told.append(lambda tensor, op: _remember(session, piles.losses, tensor, op))
-    session.on_loss.append(lambda _, op: piles.sinks.append((session.step, op)) if session.step < _WATCHED else None)
+    session.on_loss.append(
+        lambda _, op: piles.sinks.append((session.step, op)) if session.step < _WATCHED else None
+    )
     for moment in (session.on_step, session.on_end):
         moment.append(lambda: _look(session, piles))
 
@@ -61,7 +69,8 @@ class _Seen:
     inside: frozenset[Op]
 
     def has_grown_to(self, now: _Seen, oldest: int) -> bool:
-        """Whether it has more now, and all that it had: another one may have come to its place in memory.
+        """Whether it has more now, and all that it had: another one may have come to its place in
+        memory.
 
         What is of an earlier step than `oldest` may have a record of its own by now.
         """
@@ -71,10 +80,14 @@ class _Seen:
 
 @dataclass(slots=True)
 class _Piles:
-    """The losses of the first steps, and the containers that held results of several steps, by where they lie."""
+    """The losses of the first steps, and the containers that held results of several steps, by
+    where they lie.
+    """
 
     losses: list[_Loss] = field(default_factory=list)
-    sinks: list[tuple[int, Op]] = field(default_factory=list)  # what was back-propagated, by the step
+    sinks: list[tuple[int, Op]] = field(
+        default_factory=list
+    )  # what was back-propagated, by the step
     seen: dict[int, _Seen] = field(default_factory=dict)
     is_suspected: bool = False
     is_told: bool = False
@@ -120,7 +133,9 @@ def _pile_of_losses(session: Session, losses: list[_Loss]) -> tuple[Op, str, Spa
 
 
 def _pile_of_results(session: Session, piles: _Piles) -> tuple[Op, str, Span] | None:
-    """The same for a list that grows by results of the steps, or by records of them, which no later loss needs."""
+    """The same for a list that grows by results of the steps, or by records of them, which no later
+    loss needs.
+    """
     tensors, ops, count = [], [], Counter[int]()
     for tensor, op in session.memory.results():
         count[op.step] += 1
@@ -147,7 +162,9 @@ def _pile_of_results(session: Session, piles: _Piles) -> tuple[Op, str, Span] | 
 
 
 def _holders(tensors: list[torch.Tensor], ops: list[Op]) -> Iterator[tuple[Any, set[Op]]]:
-    """The containers that hold results of several steps, themselves or in records of one step each, and these."""
+    """The containers that hold results of several steps, themselves or in records of one step each,
+    and these.
+    """
     things: list[Any] = tensors
     held: dict[int, set[Op]] = {id(tensor): {op} for tensor, op in zip(tensors, ops, strict=True)}
     for _ in range(_DEEP):
@@ -194,7 +211,9 @@ def _in_functions(container: Any) -> Iterator[Span]:
 
 
 def _in_files(container: Any) -> Iterator[Span]:
-    """Where the program puts something into what is called as the container is, outside of functions that run."""
+    """Where the program puts something into what is called as the container is, outside of
+    functions that run.
+    """
     spellings = set(_spellings(container))
     for path in frames.users_files() if spellings else ():
         tree = source.module(path)
@@ -203,11 +222,17 @@ def _in_files(container: Any) -> Iterator[Span]:
 
 
 def _spellings(container: Any, nested: bool = True) -> Iterator[str]:
-    """How the program writes a container that lies in a module, an object or a dictionary: `losses`, `.losses[...]`."""
+    """How the program writes a container that lies in a module, an object or a dictionary:
+    `losses`, `.losses[...]`.
+    """
     for place in gc.get_referrers(container):
         # Python 3.11 keeps attributes in the object itself, until someone asks for its `__dict__`.
         held = place if isinstance(place, dict) else getattr(place, "__dict__", {})
-        for name in [name for name, value in list(held.items()) if value is container and isinstance(name, str)]:
+        for name in [
+            name
+            for name, value in list(held.items())
+            if value is container and isinstance(name, str)
+        ]:
             if "__builtins__" in held:
                 yield name
             if held is not place or _is_namespace(held):
@@ -219,11 +244,16 @@ def _spellings(container: Any, nested: bool = True) -> Iterator[str]:
 
 def _is_namespace(held: dict[Any, Any]) -> bool:
     """Whether a dictionary holds the attributes of an object, a class or a module."""
-    return any(isinstance(owner, type) or getattr(owner, "__dict__", None) is held for owner in gc.get_referrers(held))
+    return any(
+        isinstance(owner, type) or getattr(owner, "__dict__", None) is held
+        for owner in gc.get_referrers(held)
+    )
 
 
 def _growing(path: str, tree: ast.AST, spellings: tuple[str, ...]) -> Iterator[Span]:
-    """Where something is put into what has one of these spellings; a function's variable of that name is another."""
+    """Where something is put into what has one of these spellings; a function's variable of that
+    name is another.
+    """
     pending = [(tree, spellings)]
     for node, outer in pending:
         for child in ast.iter_child_nodes(node):

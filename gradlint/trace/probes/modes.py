@@ -12,7 +12,11 @@ import torch
 from gradlint.trace.frames import is_users
 from gradlint.trace.session import Session
 
-_DIFFERS = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase, torch.nn.RNNBase)
+_DIFFERS = (
+    torch.nn.modules.dropout._DropoutNd,
+    torch.nn.modules.batchnorm._NormBase,
+    torch.nn.RNNBase,
+)
 
 
 def install(session: Session) -> None:
@@ -69,7 +73,9 @@ def _made(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def amp_made(session: Session, name: str, device: str, wanted: bool) -> None:
-    """An autocast or a scaler was made; where its device is not there, the program runs on another."""
+    """An autocast or a scaler was made; where its device is not there, the program runs on
+    another.
+    """
     enabled = "true" if wanted else "false"
     session.happened("fact", what="amp", detail=f"{name} device={device} enabled={enabled}")
     if wanted and device == "cuda" and not torch.cuda.is_available():
@@ -81,7 +87,9 @@ def _switched(session: Session, autocast: Any, enters: bool) -> None:
     is_off = enters and device == "cuda" and not autocast._enabled
     if is_off and around not in (None, device) and not torch.cuda.is_available():
         session.without_cuda = True  # the one around it, of another device, stays on
-    session.autocast = next((each for each in (device, "cuda", "cpu") if torch.is_autocast_enabled(each)), None)
+    session.autocast = next(
+        (each for each in (device, "cuda", "cpu") if torch.is_autocast_enabled(each)), None
+    )
     place = session.entered_by(autocast, session.switch())
     session.note("autocast", place, device=device, enabled=bool(autocast._enabled), entered=enters)
 
@@ -116,10 +124,17 @@ def _differs(part: torch.nn.Module) -> bool:
     return isinstance(part, _DIFFERS) or _asks(part)
 
 
-def _mode_set(session: Session, module: torch.nn.Module, mode: bool, awake: list[torch.nn.Module]) -> None:
+def _mode_set(
+    session: Session, module: torch.nn.Module, mode: bool, awake: list[torch.nn.Module]
+) -> None:
     """A module, with its parts, was put into train mode or eval mode."""
     parts = [part for part in module.modules() if _differs(part)]
-    if parts and not mode and not awake and all(session.asleep_by(part) is module for part in parts):
+    if (
+        parts
+        and not mode
+        and not awake
+        and all(session.asleep_by(part) is module for part in parts)
+    ):
         return  # `model.train(was_training)` in a model that an `eval()` has left in eval mode
     session.happened("train", module=session.part(module), training=mode, matters=bool(parts))
     for part in parts:

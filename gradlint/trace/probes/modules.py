@@ -1,4 +1,6 @@
-"""Modules and parameters as they are made, so that a report can name them; and those replaced later on."""
+"""Modules and parameters as they are made, so that a report can name them; and those replaced later
+on.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def install(session: Session) -> None:
     session.replace(Module, "load_state_dict", lambda original: _load(session, original))
     session.replace(Module, "add_module", lambda original: _add(session, original))
     session.replace(Module, "__setstate__", lambda original: _restore(session, original))
-    session.before_compiling.append(session.replace(Module, "__call__", lambda original: _call(session, original)))
+    session.before_compiling.append(
+        session.replace(Module, "__call__", lambda original: _call(session, original))
+    )
     session.replace(Module, "_apply", lambda original: _apply(session, original))
 
 
@@ -51,7 +55,9 @@ def _restore(session: Session, original: Callable[..., Any]) -> Callable[..., An
 
 
 def _restored(session: Session, module: torch.nn.Module) -> None:
-    """A module was copied or loaded, which neither calls its `__init__` nor registers its parameters."""
+    """A module was copied or loaded, which neither calls its `__init__` nor registers its
+    parameters.
+    """
     session.modules.append(weakref.ref(module))
     is_copied = _runs("deepcopy")
     for name, parameter in module._parameters.items():
@@ -59,7 +65,9 @@ def _restored(session: Session, module: torch.nn.Module) -> None:
             _made(session, name, parameter)
             session.memory.held(parameter).is_loaded |= not is_copied
             if session.steppers:
-                session.happened("fact", what="copied", held=session.memory.held(parameter), detail=name)
+                session.happened(
+                    "fact", what="copied", held=session.memory.held(parameter), detail=name
+                )
 
 
 def _register(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,11 +124,21 @@ def _called(session: Session, module: Any, out: Any) -> None:
         op = session.memory.of(result, place)
         first = session.first_parameter(module)
         owners, woken = _owners(session), session.woken(module)
-        session.note("module", place, path=session.part(module), first=first, op=op, owners=owners, woken=woken)
+        session.note(
+            "module",
+            place,
+            path=session.part(module),
+            first=first,
+            op=op,
+            owners=owners,
+            woken=woken,
+        )
 
 
 def _owners(session: Session) -> tuple[tuple[Held, int] | None, ...]:
-    """For the user's frames, innermost first, what `first_parameter` says of the module whose method is run."""
+    """For the user's frames, innermost first, what `first_parameter` says of the module whose
+    method is run.
+    """
     found: list[tuple[Held, int] | None] = []
     for code, names in scopes():
         owner = names.get(code.co_varnames[0]) if code.co_argcount else None
@@ -148,9 +166,15 @@ def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(value, (Module, torch.nn.Parameter)):
             if session.steppers:
                 session.guarded(_attached, session, name, value)
-        elif (isinstance(value, (list, tuple, dict)) or _is_record(value)) and is_users(sys._getframe(1).f_code):
+        elif (isinstance(value, (list, tuple, dict)) or _is_record(value)) and is_users(
+            sys._getframe(1).f_code
+        ):
             containers.append((session.moment(), weakref.ref(self), name, here()))
-        elif isinstance(value, torch.Tensor) and _is_result(session, value) and is_users(sys._getframe(1).f_code):
+        elif (
+            isinstance(value, torch.Tensor)
+            and _is_result(session, value)
+            and is_users(sys._getframe(1).f_code)
+        ):
             op = session.guarded(session.memory.of, value, place := here())
             if op is not None and name in self._buffers:
                 session.note("fact", place, what="buffer-set", op=op, detail="")
@@ -178,19 +202,27 @@ def _refused(session: Session, module: Any, name: str, value: Any) -> None:
     """torch refuses what is computed from a parameter in the parameter's place."""
     place = here()
     if isinstance(value, torch.Tensor) and value.grad_fn is not None and name in module._parameters:
-        session.note("fact", place, what="non-leaf-attribute", op=session.memory.of(value, place), detail="")
+        session.note(
+            "fact", place, what="non-leaf-attribute", op=session.memory.of(value, place), detail=""
+        )
 
 
 def _no_leaf(session: Session, when: tuple[int, int], place: Place, op: Op) -> None:
     """At the first backward: what a module has was computed from parameters that no module has."""
     leaves = [each for each in lineage([op]) if each.requires_grad and not each.inputs]
-    nowhere = [each for each in leaves if each.held is not None and not (each.held.name or each.held.path)]
+    nowhere = [
+        each for each in leaves if each.held is not None and not (each.held.name or each.held.path)
+    ]
     if leaves and len(nowhere) == len(leaves):
         session.noted_then(when, "fact", place, what="non-leaf-attribute", op=op, detail="")
 
 
-def _contained(session: Session, when: tuple[int, int], module: Any, name: str, place: Place) -> None:
-    """At the first backward: parameters in a list or dict of a module that are not registered with it."""
+def _contained(
+    session: Session, when: tuple[int, int], module: Any, name: str, place: Place
+) -> None:
+    """At the first backward: parameters in a list or dict of a module that are not registered with
+    it.
+    """
     inside = list(_inside(getattr(module, name, None), 3)) if module is not None else []
     if module is None or not inside:
         return
@@ -200,14 +232,18 @@ def _contained(session: Session, when: tuple[int, int], module: Any, name: str, 
     for parameter in inside:
         if id(parameter) not in known:
             held = session.memory.held(parameter)
-            session.noted_then(when, "fact", place, what="plain-container", held=held, beside=beside, detail=path)
+            session.noted_then(
+                when, "fact", place, what="plain-container", held=held, beside=beside, detail=path
+            )
 
 
 def _beside(session: Session, module: Any) -> Any:
     """A registered parameter of a module, one that an optimizer holds before others."""
     registered = [session.memory.held(parameter) for parameter in module.parameters()]
     trained = {id(held) for _, stepper in session.steppers.values() for held in stepper.held}
-    return next((held for held in registered if id(held) in trained), registered[0] if registered else None)
+    return next(
+        (held for held in registered if id(held) in trained), registered[0] if registered else None
+    )
 
 
 def _inside(container: Any, depth: int) -> Iterator[torch.nn.Parameter]:
@@ -222,7 +258,11 @@ def _inside(container: Any, depth: int) -> Iterator[torch.nn.Parameter]:
 
 
 def _is_record(value: Any) -> bool:
-    return dataclasses.is_dataclass(value) and hasattr(value, "__dict__") and not isinstance(value, (type, Module))
+    return (
+        dataclasses.is_dataclass(value)
+        and hasattr(value, "__dict__")
+        and not isinstance(value, (type, Module))
+    )
 
 
 def _add(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -270,5 +310,9 @@ def _cast(session: Session, module: Any, before: dict[int, torch.dtype]) -> None
     for parameter in module.parameters():
         if before.get(id(parameter), parameter.dtype) != parameter.dtype:
             held = session.memory.held(parameter, place)
-            dtype = "half" if parameter.dtype is torch.float16 else str(parameter.dtype).removeprefix("torch.")
+            dtype = (
+                "half"
+                if parameter.dtype is torch.float16
+                else str(parameter.dtype).removeprefix("torch.")
+            )
             session.note("fact", place, what="parameter-cast", held=held, detail=dtype)

@@ -37,7 +37,9 @@ def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
 
 
 def _watch_class(session: Session, cls: type) -> None:
-    """Wrap what a class defines itself: its `zero_grad`, and its `step` where torch has already hooked it."""
+    """Wrap what a class defines itself: its `zero_grad`, and its `step` where torch has already
+    hooked it.
+    """
     if "zero_grad" in vars(cls) and not hasattr(vars(cls)["zero_grad"], "gradlint"):
         session.replace(cls, "zero_grad", lambda original: _zero(session, original))
         vars(cls)["zero_grad"].gradlint = True
@@ -51,10 +53,14 @@ def held(session: Session, optimizer: Any) -> Stepper:
     """The record of an optimizer, with the parameters that it holds now."""
     optimizer = _wrapped(optimizer)
     stepper = session.stepper(optimizer)
-    stepper.unscales = getattr(optimizer, "_step_supports_amp_scaling", False) is True  # torch 2.13: `fused=True`
+    stepper.unscales = (
+        getattr(optimizer, "_step_supports_amp_scaling", False) is True
+    )  # torch 2.13: `fused=True`
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     same = len(parameters) == len(stepper.seen)
-    if not same or any(reference() is not each for reference, each in zip(stepper.seen, parameters, strict=False)):
+    if not same or any(
+        reference() is not each for reference, each in zip(stepper.seen, parameters, strict=False)
+    ):
         stepper.held = [_identity(session, parameter, stepper) for parameter in parameters]
         stepper.seen = list(map(weakref.ref, parameters))
         stepper.is_kept = False
@@ -62,7 +68,9 @@ def held(session: Session, optimizer: Any) -> Stepper:
 
 
 def _wrapped(optimizer: Any) -> Any:
-    """The optimizer that steps, behind one that only passes its groups on: `fabric.setup` gives such a one."""
+    """The optimizer that steps, behind one that only passes its groups on: `fabric.setup` gives
+    such a one.
+    """
     own = vars(optimizer)
     if "param_groups" in own:
         return optimizer
@@ -105,14 +113,20 @@ def _made(session: Session, optimizer: Any) -> None:
         each()
     stepper = held(session, optimizer)
     if session.timeline.wanted:
-        _expect(session, stepper, [parameter for group in optimizer.param_groups for parameter in group["params"]])
+        _expect(
+            session,
+            stepper,
+            [parameter for group in optimizer.param_groups for parameter in group["params"]],
+        )
     session.name_parameters()
     session.look_again()
     session.happened("optimizer", stepper=stepper, leaves=_leaves(session, optimizer))
 
 
 def is_spent(session: Session, parameters: Any) -> bool:
-    """Whether a generator, or what filters one, was used up before; one that gives nothing by itself was not."""
+    """Whether a generator, or what filters one, was used up before; one that gives nothing by
+    itself was not.
+    """
     if any(parameters is each for each in session.read_out):
         return True
     if isinstance(parameters, types.GeneratorType):
@@ -130,7 +144,9 @@ def _leaves(session: Session, optimizer: Any) -> list[Any]:
     """What the optimizer holds that no backward fills: tensors that are no leaves."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     return [
-        session.memory.of(parameter, ()) for parameter in parameters if not isinstance(parameter, torch.nn.Parameter)
+        session.memory.of(parameter, ())
+        for parameter in parameters
+        if not isinstance(parameter, torch.nn.Parameter)
     ]
 
 
@@ -156,7 +172,9 @@ def _given(session: Session, args: Any) -> list[Any]:
     given = args[0].get("params", ()) if args and isinstance(args[0], dict) else ()
     given = [given] if isinstance(given, torch.Tensor) else given
     return [
-        session.memory.of(tensor, ()) for tensor in given if isinstance(tensor, torch.Tensor) and not tensor.is_leaf
+        session.memory.of(tensor, ())
+        for tensor in given
+        if isinstance(tensor, torch.Tensor) and not tensor.is_leaf
     ]
 
 
@@ -195,7 +213,9 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recorded(session: Session, closure: Callable[..., Any]) -> Callable[..., Any]:
-    """The closure of a step: what the step cleared before it calls the closure again had been of use to the step."""
+    """The closure of a step: what the step cleared before it calls the closure again had been of
+    use to the step.
+    """
 
     @functools.wraps(closure)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -206,12 +226,20 @@ def _recorded(session: Session, closure: Callable[..., Any]) -> Callable[..., An
 
 
 def _before(session: Session, optimizer: Any) -> None:
-    """Look at the gradients that the step will use: none where there were some means that something changed."""
+    """Look at the gradients that the step will use: none where there were some means that something
+    changed.
+    """
     with session.paused():
         stepper = held(session, optimizer)
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        starved = frozenset(index for index, parameter in enumerate(parameters) if parameter.grad is None)
-        stepper.frozen = {index for index, parameter in enumerate(parameters) if not parameter.requires_grad}
+        parameters = [
+            parameter for group in optimizer.param_groups for parameter in group["params"]
+        ]
+        starved = frozenset(
+            index for index, parameter in enumerate(parameters) if parameter.grad is None
+        )
+        stepper.frozen = {
+            index for index, parameter in enumerate(parameters) if not parameter.requires_grad
+        }
         if starved != stepper.starved and stepper.steps:
             session.look_again()
         stepper.starved = starved
@@ -236,7 +264,9 @@ def _measure(session: Session, stepper: Stepper, parameters: list[torch.Tensor])
         name = ".".join(each.path) or f"parameter {index}"
         if parameter.grad is not None:
             gradient = parameter.grad.detach()
-            norm = float((gradient.coalesce().values() if gradient.is_sparse else gradient).float().norm())
+            norm = float(
+                (gradient.coalesce().values() if gradient.is_sparse else gradient).float().norm()
+            )
             norms[name] = norm
             session.timeline.trained[each] = session.timeline.trained.get(each, False) or norm != 0
             session.timeline.look(f"the gradient of {name}", norm, session.step, nearest())
@@ -298,7 +328,10 @@ def _cleared_module(session: Session, module: torch.nn.Module) -> None:
 
 
 def _cleared(
-    session: Session, stepper: Stepper | None, identities: list[Held], parameters: Sequence[torch.Tensor]
+    session: Session,
+    stepper: Stepper | None,
+    identities: list[Held],
+    parameters: Sequence[torch.Tensor],
 ) -> None:
     with session.paused():
         was_read = any(map(_is_hooked, parameters))  # a hook may have made use of the gradients
@@ -312,7 +345,9 @@ def _is_hooked(parameter: Any) -> bool:
 
 
 def _tell_cleared(session: Session, read: bool = False) -> None:
-    """Write down what was cleared; inside a step it was kept back until the step is over, or asks for new gradients."""
+    """Write down what was cleared; inside a step it was kept back until the step is over, or asks
+    for new gradients.
+    """
     for place, stepper, parameters, was_read in session.cleared:
         if read or was_read:
             session.note("clip", place, held=parameters, reads=True, exhausted=False)

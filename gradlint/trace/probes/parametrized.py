@@ -16,7 +16,9 @@ from gradlint.trace.session import Session
 
 def install(session: Session) -> None:
     """Put the probe in its place."""
-    session.replace(parametrize.ParametrizationList, "forward", lambda original: _forward(session, original))
+    session.replace(
+        parametrize.ParametrizationList, "forward", lambda original: _forward(session, original)
+    )
 
 
 def _forward(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,6 +33,8 @@ def _forward(session: Session, original: Callable[..., Any]) -> Callable[..., An
 
 def _computed(session: Session, parametrization: Any, out: torch.Tensor) -> None:
     """An attribute was computed, not into the memory of what it is computed from."""
-    sources = {storage_key(each) for each in (*parametrization.parameters(), *parametrization.buffers())}
+    sources = {
+        storage_key(each) for each in (*parametrization.parameters(), *parametrization.buffers())
+    }
     if storage_key(out) not in sources:
         session.memory.of(out, here()).flags |= {COMPUTED_ANEW}

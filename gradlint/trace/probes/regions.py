@@ -1,7 +1,9 @@
-"""Regions with grad mode off: one whose results never came to a loss is not looked into once the run is only watched.
+"""Regions with grad mode off: one whose results never came to a loss is not looked into once the
+run is only watched.
 
-Validation and generation run many operations, each of which would be written down, since a route ends where there is
-no gradient. What a region made in the recorded steps says whether a loss comes out of it.
+Validation and generation run many operations, each of which would be written down, since a route
+ends where there is no gradient. What a region made in the recorded steps says whether a loss comes
+out of it.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def install(session: Session) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """The outermost region that the program is in: what entered it, where it stands, and since when."""
+    """The outermost region that the program is in: what entered it, where it stands, and since
+    when.
+    """
 
     manager: object
     place: Place
@@ -54,7 +58,9 @@ class _Regions:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._now: _Region | None = None
-        self._seen: dict[Key, int] = {}  # how often each has been looked into, and nothing came of it
+        self._seen: dict[
+            Key, int
+        ] = {}  # how often each has been looked into, and nothing came of it
         self._feeding: set[Key] = set()  # a loss came out of them, or something was written there
 
     def enter(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,17 +87,25 @@ class _Regions:
     def loss(self, _: torch.Tensor, op: Op) -> None:
         """Before a backward: the regions that its loss comes out of."""
         if self.session.recording:
-            self._feeding.update(_key(each.cut_place) for each in lineage([op]) if each.cut is Cut.GRAD_MODE)
+            self._feeding.update(
+                _key(each.cut_place) for each in lineage([op]) if each.cut is Cut.GRAD_MODE
+            )
 
     def give_up(self) -> None:
-        """Something is compiled in a region: its end, which Python has looked up already, is none of ours any more."""
+        """Something is compiled in a region: its end, which Python has looked up already, is none
+        of ours any more.
+        """
         if self._now is not None and self._now.is_left_out:
             enter_mode(self.session.recorder)
         self._now = None
 
     def _entered(self, manager: Any) -> None:
         session = self.session
-        if threading.get_ident() != _MAIN_THREAD or session.depth or top_mode() is not session.recorder:
+        if (
+            threading.get_ident() != _MAIN_THREAD
+            or session.depth
+            or top_mode() is not session.recorder
+        ):
             return
         place = session.switch()
         key = _key(place)

@@ -27,7 +27,11 @@ def install(session: Session) -> None:
     session.replace(wrapper, "__init__", lambda original: _init(session, original))
     session.replace(wrapper, "forward", lambda original: _forward(session, original))
     session.add(wrapper, "module", property(lambda self: _module(session, self)))
-    session.replace(distributed_c10d.Reducer, "prepare_for_backward", lambda original: _prepare(session, original))
+    session.replace(
+        distributed_c10d.Reducer,
+        "prepare_for_backward",
+        lambda original: _prepare(session, original),
+    )
     for name in ("register_hook", "register_post_accumulate_grad_hook"):
         session.replace(torch.Tensor, name, lambda original: _hook(session, original))
 
@@ -69,7 +73,9 @@ def _hook(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _hooked(session: Session, parameter: torch.nn.Parameter) -> None:
-    session.happened("fact", what="parameter-hooked", held=session.memory.held(parameter), detail="")
+    session.happened(
+        "fact", what="parameter-hooked", held=session.memory.held(parameter), detail=""
+    )
 
 
 def _forward(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -66,7 +66,14 @@ def _scaled(session: Session, scaler: Any, outputs: Any, out: Any) -> None:
     for loss, scaled in zip(tensors([outputs]), tensors([out]), strict=False):
         source = session.memory.of(loss, place)
         made = Op(
-            SCALE, Kind.OPERATION, (source,), place, next(serial), session.step, scaled.requires_grad, scaled.dtype
+            SCALE,
+            Kind.OPERATION,
+            (source,),
+            place,
+            next(serial),
+            session.step,
+            scaled.requires_grad,
+            scaled.dtype,
         )
         made.number, made.cut = _record(session, scaler), source.cut
         if scaled is not loss:
@@ -113,7 +120,9 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 def _not_taken(session: Session, scaler: Any, optimizer: Any) -> None:
     """The scaler refused the step, or left it out because the gradients were not finite."""
     stepper = held(session, optimizer)
-    session.happened("step", stepper=stepper, held=stepper.held, scaler=_record(session, scaler), closure=False)
+    session.happened(
+        "step", stepper=stepper, held=stepper.held, scaler=_record(session, scaler), closure=False
+    )
 
 
 def _read(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,5 @@
-"""FSDP: what a forward computes with is gathered anew each time, and stands for the parameters of the optimizer.
+"""FSDP: what a forward computes with is gathered anew each time, and stands for the parameters of
+the optimizer.
 
 Only private parts of torch tell which parameter that is. Where they are others, the report says so.
 """
@@ -14,10 +15,12 @@ from gradlint.trace.frames import nearest
 from gradlint.trace.session import Session
 
 _PUBLIC = "torch.distributed.fsdp"
-_GATHERS = {  # by the public name of a way to shard: the method that gathers, in each module that torch had it in
+# by the public name of a way to shard: the method that gathers, in each module that torch had it in
+_GATHERS = {
     "fully_shard": (
         ("torch.distributed.fsdp._fully_shard._fsdp_param", "FSDPParam", "to_unsharded"),
-        ("torch.distributed._composable.fsdp._fsdp_param", "FSDPParam", "to_unsharded"),  # before 2.6
+        # before 2.6
+        ("torch.distributed._composable.fsdp._fsdp_param", "FSDPParam", "to_unsharded"),
     ),
     "FullyShardedDataParallel": (
         ("torch.distributed.fsdp._flat_param", "FlatParamHandle", "_use_unsharded_views"),
@@ -26,7 +29,9 @@ _GATHERS = {  # by the public name of a way to shard: the method that gathers, i
 
 
 def install(session: Session) -> None:
-    """Wait for the first optimizer: by then the modules are imported that shard its parameters, if any does."""
+    """Wait for the first optimizer: by then the modules are imported that shard its parameters, if
+    any does.
+    """
     session.on_optimizer.append(functools.partial(_watch, session, set()))
 
 
@@ -42,16 +47,19 @@ def _watch(session: Session, watched: set[str]) -> None:
             if owner is not None and name in vars(owner):
                 session.replace(owner, name, functools.partial(_gathering, session, way, told))
                 if way == "fully_shard":
-                    session.replace(owner, "__init__", functools.partial(_gathering, session, way, _made))
+                    session.replace(
+                        owner, "__init__", functools.partial(_gathering, session, way, _made)
+                    )
                 break
         else:
             _lost(session, way)
 
 
 def _lost(session: Session, way: str) -> None:
-    session.blind[f"this torch does not show what {way} gathers: which of its parameters a cut starves is not told"] = (
-        None
-    )
+    session.blind[
+        f"this torch does not show what {way} gathers: which of its parameters a cut starves "
+        "is not told"
+    ] = None
     session.happened("fact", what="hidden-shards", detail=way)
 
 
@@ -74,7 +82,9 @@ def _gathering(
 
 
 def _made(session: Session, sharded: Any) -> None:
-    """The shard takes the place of the parameter in its module: an optimizer that was made before holds the other."""
+    """The shard takes the place of the parameter in its module: an optimizer that was made before
+    holds the other.
+    """
     session.memory.held(sharded.sharded_param, nearest())
 
 

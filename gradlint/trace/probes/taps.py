@@ -1,4 +1,6 @@
-"""Hooks that see gradients on their way: what a backward computed may be of use although no step finds it."""
+"""Hooks that see gradients on their way: what a backward computed may be of use although no step
+finds it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,11 @@ import torch
 from gradlint.trace import source
 from gradlint.trace.session import Session
 
-_OF_MODULES = ("register_full_backward_pre_hook", "register_full_backward_hook", "register_backward_hook")
+_OF_MODULES = (
+    "register_full_backward_pre_hook",
+    "register_full_backward_hook",
+    "register_backward_hook",
+)
 _OF_ALL = (
     "register_module_full_backward_pre_hook",
     "register_module_full_backward_hook",
@@ -24,11 +30,17 @@ def install(session: Session) -> None:
         for name in names:
             session.replace(owner, name, lambda original: _register(session, original))
     session.on_end.append(lambda: _read_hooks(session))
-    session.replace(torch.autograd.graph, "register_multi_grad_hook", lambda original: _register(session, original))
+    session.replace(
+        torch.autograd.graph,
+        "register_multi_grad_hook",
+        lambda original: _register(session, original),
+    )
 
 
 def _read_hooks(session: Session) -> None:
-    """At the end: what the hooks of accumulated gradients do with the parameter that they are given."""
+    """At the end: what the hooks of accumulated gradients do with the parameter that they are
+    given.
+    """
     if not session.hooks:
         return
     from gradlint.library.hooks import mistaken
@@ -37,7 +49,9 @@ def _read_hooks(session: Session) -> None:
         body = source.function(code)
         for node, how in mistaken(body, is_method) if body is not None else ():
             at = source.span_of(code.co_filename, source.extent(node))
-            session.noted_then(when, "fact", place, what="parameter-for-gradient", op=op, at=at, detail=how)
+            session.noted_then(
+                when, "fact", place, what="parameter-for-gradient", op=op, at=at, detail=how
+            )
 
 
 def _register(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:

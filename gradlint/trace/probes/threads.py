@@ -1,4 +1,6 @@
-"""Threads: torch's modes are each thread's own, so the recorder is put into those that the program starts."""
+"""Threads: torch's modes are each thread's own, so the recorder is put into those that the program
+starts.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from gradlint.trace.session import Session
 
 def install(session: Session) -> None:
     """Put the probe in its place."""
-    session.replace(threading.Thread, "_bootstrap_inner", lambda original: _begin(session, original))
+    session.replace(
+        threading.Thread, "_bootstrap_inner", lambda original: _begin(session, original)
+    )
 
 
 def _begin(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,6 @@
-"""Tracebacks that the program prints or writes to a log itself: those that there would be if nobody watched."""
+"""Tracebacks that the program prints or writes to a log itself: those that there would be if nobody
+watched.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def _walk_stack(original: Callable[..., Iterable[_Step]]) -> Callable[..., Itera
     def walk(frame: FrameType | None) -> Iterable[_Step]:
         if frame is None:  # it counts the frames from where it is asked for the first one
             return original(frame)
-        return unwatched(itertools.takewhile(lambda step: _code(step) is not launch.RUNS, original(frame)), _code)
+        return unwatched(
+            itertools.takewhile(lambda step: _code(step) is not launch.RUNS, original(frame)), _code
+        )
 
     return walk
 
@@ -38,7 +42,9 @@ def _walk_traceback(original: Callable[..., Iterable[_Step]]) -> Callable[..., I
         steps = list(original(trace))
         left = list(unwatched(reversed(steps), _code))
         begins_with_us = bool(steps) and (not left or left[-1] is not steps[0])
-        return iter(steps) if begins_with_us else reversed(left)  # who goes step by step asks for this very one
+        return (
+            iter(steps) if begins_with_us else reversed(left)
+        )  # who goes step by step asks for this very one
 
     return walk
 

@@ -1,7 +1,8 @@
 """Warnings: each is about the line that it would be about if nobody watched.
 
-Filters ask for that line, and so does what tells a warning from one that was shown. Python counts our frames like any
-others, and a warning of torch's own that comes out of C++ is about the innermost frame, which is that of our mode.
+Filters ask for that line, and so does what tells a warning from one that was shown. Python counts
+our frames like any others, and a warning of torch's own that comes out of C++ is about the
+innermost frame, which is that of our mode.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def install(session: Session) -> None:
     """Put the probe in its place; compilers know `warnings.warn`, which goes back for them."""
     session.before_compiling.append(session.replace(warnings, "warn", _warn))
     session.replace(warnings, "_showwarnmsg", _show)
-    warnings.filterwarnings("always", module=r"gradlint\.trace\.")  # they come to `_show`, which finds their line
+    warnings.filterwarnings(
+        "always", module=r"gradlint\.trace\."
+    )  # they come to `_show`, which finds their line
     filters: Any = warnings.filters  # a list, which `catch_warnings` puts others in the place of
     ours = filters[0]
     session.on_end.append(lambda: filters.remove(ours) if ours in filters else None)
@@ -44,7 +47,9 @@ def _warn(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _ours_within(caller: FrameType, stacklevel: int) -> int:
-    """How many frames that are there because we watch lie between one and that which it wants to speak of."""
+    """How many frames that are there because we watch lie between one and that which it wants to
+    speak of.
+    """
     if stacklevel <= 1:
         return 0
     counted = list(_counted(caller))
@@ -52,7 +57,9 @@ def _ours_within(caller: FrameType, stacklevel: int) -> int:
     return counted.index(meant) + 1 - stacklevel if meant is not None else 0
 
 
-def _show(original: Callable[[warnings.WarningMessage], None]) -> Callable[[warnings.WarningMessage], None]:
+def _show(
+    original: Callable[[warnings.WarningMessage], None],
+) -> Callable[[warnings.WarningMessage], None]:
     def show(told: warnings.WarningMessage) -> None:
         if told.filename.startswith(OURS):
             _tell_again(told)
@@ -66,9 +73,13 @@ def _tell_again(told: warnings.WarningMessage) -> None:
     """Warn of the line that called what we stand in for, if the program's filters let it."""
     here = (told.filename, told.lineno)
     called = _counted(sys._getframe())
-    within = list(itertools.dropwhile(lambda each: (each.f_code.co_filename, each.f_lineno) != here, called))
+    within = list(
+        itertools.dropwhile(lambda each: (each.f_code.co_filename, each.f_lineno) != here, called)
+    )
     for ours in within[:1]:
-        ours.f_globals.get("__warningregistry__", {}).clear()  # where the program's filters tell a line of ours once
+        ours.f_globals.get(
+            "__warningregistry__", {}
+        ).clear()  # where the program's filters tell a line of ours once
     meant = next(unwatched(within, _code), None)
     if meant is not None:
         names = meant.f_globals
@@ -79,7 +90,11 @@ def _tell_again(told: warnings.WarningMessage) -> None:
 
 def _counted(frame: FrameType) -> Iterator[FrameType]:
     """The frames that `stacklevel` counts: not those of the machinery of imports."""
-    return (each for each in running(frame) if not all(word in each.f_code.co_filename for word in _OF_IMPORTS))
+    return (
+        each
+        for each in running(frame)
+        if not all(word in each.f_code.co_filename for word in _OF_IMPORTS)
+    )
 
 
 def _code(frame: FrameType) -> CodeType:

@@ -1,1 +1,3 @@
-"""The rules of our team: one file a rule, named after its code; being here is being found by gradlint."""
+"""The rules of our team: one file a rule, named after its code; being here is being found by
+gradlint.
+"""
