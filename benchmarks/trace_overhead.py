@@ -6,8 +6,8 @@ busy machine and what the one before left in the caches slow all of them alike; 
 median of the ratios within a turn, in process CPU time, on one thread. With `--device cuda` it is
 wall time up to the moment when the device has finished.
 
-    MALLOC_MMAP_THRESHOLD_=1000000000 MALLOC_TRIM_THRESHOLD_=1000000000 python
-    benchmarks/trace_overhead.py
+    MALLOC_MMAP_THRESHOLD_=1000000000 MALLOC_TRIM_THRESHOLD_=1000000000 \\
+        python benchmarks/trace_overhead.py
 
 With malloc's thresholds left alone, any Python object kept for each node shifts how glibc asks for
 pages, and a convolution's ratio moves by several per cent for that alone.

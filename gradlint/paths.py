@@ -1,8 +1,8 @@
 """The paths of one entry, as rules see them: what holds on some path, and what happens on none.
 
-    paths.some(find)                # evidence on one path is enough paths.never(occurs, May.STEP)
-    # on no path; None where code that was not run may do it paths.turns(answers, at)        #
-    whether a path goes the other way at a branch; else one is run that does
+    paths.some(find)               # evidence on one path is enough
+    paths.never(occurs, May.STEP)  # on no path; None where code that was not run may do it
+    paths.turns(answers, at)       # on a path that goes so at a branch; else such a path is run
 
 There is no other way: `Paths` cannot be iterated, counted or indexed. A rule that reports what does
 not happen asks `never`: that nothing of the kind was seen is no evidence where the side of a branch

@@ -1,8 +1,8 @@
 """What code out of view can fill: the empty containers that it is given, alone, in an object or
 through a closure.
 
-    features = {} backbone.layer4.register_forward_hook(lambda module, inputs, output:
-    features.update(last=output))
+    features = {}
+    backbone.layer4.register_forward_hook(lambda _, inputs, output: features.update(last=output))
 
 Nobody in view calls the hook, and yet `features` is not empty later on. So whatever code out of
 view has been handed is left open each time that such code is called: the closure keeps what it can

@@ -2,9 +2,9 @@
 losses.
 
     else:
-        advance(optimizer)      # advance() calls optimizer.step(): May.STEP run(advance)
-        # so does what is given this function go()                    # and what is bound to it: go
-        = functools.partial(advance, optimizer)
+        advance(optimizer)  # advance() calls optimizer.step(): May.STEP
+        run(advance)        # so does what is given this function
+        go()                # and what is bound to it: go = functools.partial(advance, optimizer)
 
 What a block does by itself is read by `source/effects.py`. A summary over-approximates. A call can
 mean every function of its name in the files that the program has read; what is out of view can do

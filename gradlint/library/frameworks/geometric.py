@@ -2,11 +2,10 @@
 
 class Conv(MessagePassing):
     def forward(self, x, edge_index):
-        return self.propagate(edge_index, x=self.lin(x))     # message, aggregate and update, in
-        this order
+        # message, aggregate and update, in this order
+        return self.propagate(edge_index, x=self.lin(x))
 
-    def message(self, x_j, x_i):                              # rows of `x`: where an edge begins,
-    where it ends
+    def message(self, x_j, x_i):  # rows of `x`: where an edge begins, where it ends
         return x_j - x_i
 
 As in release 2.8: what a method does not define is `x_j`, a sum over the edges of each node, and

@@ -1,8 +1,8 @@
 """OpenMMLab: the block of a convolution that its models are made of, and the module that they are
 derived from.
 
-    ConvModule(64, 64, 3, norm_cfg=dict(type="BN"))     # a convolution, a normalisation, and a ReLU
-    in place ConvModule(64, 64, 3, act_cfg=None)                 # no activation
+    ConvModule(64, 64, 3, norm_cfg=dict(type="BN"))  # convolution, normalisation, ReLU in place
+    ConvModule(64, 64, 3, act_cfg=None)              # no activation
 
 As in mmcv 1.7 and 2.2.
 """
