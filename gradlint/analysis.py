@@ -95,9 +95,8 @@ def analyze(
                 progress(done, size)
     finally:
         memo.forget()
-        gc.set_threshold(
-            *before
-        )  # which batches that are analysed in this process leave as they need it
+        # which batches that are analysed in this process leave as they need it
+        gc.set_threshold(*before)
     found = [result for part in sorted(results) for result in _of_part(part, results[part])]
     faults = [
         record.fault
@@ -171,10 +170,8 @@ def _results(
     yield from known.items()
     left = [part for part in parts if part not in known]
     if left:
-        from gradlint.analyzer import (
-            Given,
-            analyze_batch,
-        )  # all that runs programs: a tenth of a second
+        # all that runs programs: a tenth of a second
+        from gradlint.analyzer import Given, analyze_batch
 
         def given(part: parallel.Batch) -> Given:
             return Given(

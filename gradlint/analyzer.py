@@ -31,12 +31,10 @@ from gradlint.source import document, parse
 from gradlint.source.parse import SyntaxFault
 from gradlint.tape import Tape
 
-RECURSION_LIMIT = (
-    6_000  # Python frames: the interpreter nests some ten for each nested call of the program
-)
-STACK = (
-    256 << 20
-)  # bytes, as far as the system allows: what those frames take where C stands between them
+# Python frames: the interpreter nests some ten for each nested call of the program
+RECURSION_LIMIT = 6_000
+# bytes, as far as the system allows: what those frames take where C stands between them
+STACK = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +150,8 @@ class _Analyzer:
             made[path] = Record((), None)
         for file, word in sorted(self.rested):
             path = Path(file)
-            was_read = (
-                path in self.program.sources
-            )  # else it has no word that it was looked through for
+            # else it has no word that it was looked through for
+            was_read = path in self.program.sources
             made[path].parts[word] = (
                 text_of(self.program.sources[path], word) if was_read else NOTHING
             )

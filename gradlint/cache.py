@@ -95,9 +95,8 @@ class Cache:
 
     file: Path | None = None
     records: dict[Path, Record] = field(default_factory=dict)
-    gists: dict[Path, tuple[str, Gist]] = field(
-        default_factory=dict
-    )  # each with what stands for its content
+    # each with what stands for its content
+    gists: dict[Path, tuple[str, Gist]] = field(default_factory=dict)
     _kept: _Kept = field(default_factory=lambda: _Kept())
     has_more: bool = False  # than its file
 
@@ -249,9 +248,8 @@ def _merge(merged: dict[Path, Record], path: Path, record: Record) -> None:
         merged[path] = record
     elif known is not record:
         results, other = (known, record) if known.results is not None else (record, known)
-        content = (
-            known.content if known.content == record.content else ""
-        )  # it changed while we ran
+        # it changed while we ran
+        content = known.content if known.content == record.content else ""
         imports, parts = {**other.imports, **results.imports}, {**other.parts, **results.parts}
         merged[path] = replace(results, imports=imports, content=content, parts=parts)
 

@@ -196,9 +196,8 @@ class Checked:
         return tuple(file for file in self.files if not found.isdisjoint(self._programs(str(file))))
 
     def _programs(self, file: str) -> set[pathlib.Path]:
-        return {
-            pathlib.Path(os.path.realpath(program)) for program in self.texts.programs(file)
-        }  # links may go round
+        # links may go round
+        return {pathlib.Path(os.path.realpath(program)) for program in self.texts.programs(file)}
 
     def wanted(self, settings: Settings) -> tuple[Finding, ...]:
         """The findings that are bad enough, not in the baseline and new."""

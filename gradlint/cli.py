@@ -273,9 +273,8 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     from gradlint.source.document import file_of
 
     garbage.collect_seldom()
-    atexit.register(
-        gc.freeze
-    )  # what is left dies with the process: the search for cycles in it was a fifth of a run
+    # what is left dies with the process: the search for cycles in it was a fifth of a run
+    atexit.register(gc.freeze)
     options["paths"] = paths
     settings_for = _settings_finder(options)
     settings = settings_for(pathlib.Path.cwd())

@@ -24,9 +24,8 @@ else:
         """
 
         def decorate(cls: type) -> type:
-            cls.__doc__ = (
-                cls.__doc__ or cls.__name__
-            )  # a class without would be given its signature, at some cost
+            # a class without would be given its signature, at some cost
+            cls.__doc__ = cls.__doc__ or cls.__name__
             made = dataclasses.dataclass(repr=False, eq=options.get("order", False), **options)(cls)
             if eq:
                 made.__eq__ = vars(made).get("__eq__") or _later(made, "__eq__", _EQUAL)

@@ -8,9 +8,8 @@ from dataclasses import field
 
 from gradlint.dataclass import dataclass
 
-NOT_SHOWN = (
-    "not-shown"  # a hint: a run does not show this one, although it shows others of its code
-)
+# a hint: a run does not show this one, although it shows others of its code
+NOT_SHOWN = "not-shown"
 DENIES = "denies"  # a hint: what happens on no path, by the finding (a `Denied`)
 
 
@@ -136,9 +135,8 @@ class Finding:
     related: tuple[Related, ...] = ()
     fix: Fix | None = None
     step: int | None = None
-    hints: Mapping[str, str] = field(
-        default_factory=dict, compare=False
-    )  # what fixes and `--confirm` take from the tape
+    # what fixes and `--confirm` take from the tape
+    hints: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:

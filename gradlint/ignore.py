@@ -57,9 +57,8 @@ class Patterns:
     """The patterns of one place, of which the last that is about a path decides."""
 
     patterns: tuple[Pattern, ...]
-    _around: dict[str, bool] = field(
-        default_factory=dict
-    )  # which folders are left out, or lie in one that is
+    # which folders are left out, or lie in one that is
+    _around: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, lines: Iterable[str]) -> Patterns:

@@ -48,9 +48,8 @@ class _Graph:
         `places`.
         """
         names = {module_name(str(each)) for each in places}
-        is_inside = (
-            place.with_name(INIT) in places
-        )  # whose modules can import from it without its name
+        # whose modules can import from it without its name
+        is_inside = place.with_name(INIT) in places
         if not is_inside and self._words(path).isdisjoint(names):
             return False
         targets = self._targets(path)

@@ -14,9 +14,8 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _KEY = re.compile(r"\[\s*[\"'](\w+)[\"']\s*\]")  # state["optimizer"]
 _INNERMOST = re.compile(r"\([^()\[\]]*\)|\[[^()\[\]]*\]")
 _DOTTED = re.compile(r"[\w.]*$")
-_OF_CONTAINERS = frozenset(
-    ["get", "values", "items", "pop", "copy"]
-)  # what they give is what the container is named
+# what they give is what the container is named
+_OF_CONTAINERS = frozenset(["get", "values", "items", "pop", "copy"])
 
 
 @functools.lru_cache(maxsize=4096)

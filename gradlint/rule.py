@@ -48,9 +48,8 @@ class Report:
     severity: Severity | None = None
     step: int | None = None
     fix: Fix | None = None
-    hints: Mapping[str, str] = field(
-        default_factory=dict
-    )  # what only the tape knows and a fix needs
+    # what only the tape knows and a fix needs
+    hints: Mapping[str, str] = field(default_factory=dict)
 
 
 class NoFixError(Exception):
@@ -370,9 +369,8 @@ def packages() -> tuple[ModuleType, ...]:
 
 def _plugins() -> Iterator[ModuleType]:
     if any(map(_offers_rules, sys.path)):
-        from importlib import (
-            metadata,
-        )  # takes longer than all else that a check imports from Python's library
+        # takes longer than all else that a check imports from Python's library
+        from importlib import metadata
 
         for point in metadata.entry_points(group=PLUGIN_GROUP):
             try:

@@ -19,11 +19,8 @@ from gradlint.fingerprint import fingerprints
 from gradlint.source.files import SettingsFor
 
 Wanted = Callable[[str], bool]
-_OF_HOOKS = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_PREFIX",
-)  # which hold where git has started a hook, and not elsewhere
+# which hold where git has started a hook, and not elsewhere
+_OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX")
 _PLAIN = ("100644", "100755")  # the modes of files: links and submodules are none
 
 

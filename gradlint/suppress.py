@@ -105,10 +105,8 @@ def _line(suppression: Suppression) -> int:
 
 def _names(suppression: Suppression, finding: Finding) -> bool:
     if suppression.codes is None:
-        return finding.code not in (
-            UNUSED,
-            UNKNOWN,
-        )  # a blanket comment does not hide that it is useless
+        # a blanket comment does not hide that it is useless
+        return finding.code not in (UNUSED, UNKNOWN)
     return finding.code in suppression.codes
 
 

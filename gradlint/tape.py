@@ -25,9 +25,8 @@ class Cut(enum.Enum):
     """Why a value computed from something with a gradient carries none."""
 
     DETACH = "detach"  # .detach(), .data: same storage, no graph
-    COPY = (
-        "copy"  # .item(), .tolist(), .numpy(), float(x), torch.tensor(x): copied out of the graph
-    )
+    # .item(), .tolist(), .numpy(), float(x), torch.tensor(x): copied out of the graph
+    COPY = "copy"
     GRAD_MODE = "grad-mode"  # computed while grad mode was off
     NON_DIFFERENTIABLE = "non-differentiable"  # argmax, comparisons, integer casts
     FROZEN = "frozen"  # a leaf whose requires_grad was switched off
@@ -64,26 +63,22 @@ class DType(enum.Enum):
         return self not in (DType.INTEGER, DType.BOOL)
 
 
-MAY_SHARE = (
-    "may-share"  # on a copy that can be its input, or show its memory, as what is not known decides
-)
+# on a copy that can be its input, or show its memory, as what is not known decides
+MAY_SHARE = "may-share"
 CAST = "cast"  # on what holds the same numbers in a dtype that has no gradient
-OF_A_FUNCTION = (
-    "of-a-function"  # on the leaf of something unknown: a library's function, which is no module
-)
+# on the leaf of something unknown: a library's function, which is no module
+OF_A_FUNCTION = "of-a-function"
 FRAMEWORK = "framework"  # the device of an autocast region that a framework chooses
 HANDED = "handed"  # what a part is given, and is no result of it: a metric, the output of a model
 # from a distribution whose samples are functions of its parameters: it is never exactly zero
 DRAWN = "drawn"
-COMPUTED_ANEW = (
-    "computed-anew"  # on what each access to an attribute computes: a write into it is lost
-)
+# on what each access to an attribute computes: a write into it is lost
+COMPUTED_ANEW = "computed-anew"
 UNSEEN = "unseen"  # it was an operation behind this that saved it
 WRITTEN = "written"  # how a hook uses the gradient that it is given
 EVERY = "*"  # all items of a list, in the place of what an optimizer refuses
-GIVEN_NOTHING = (
-    "given-nothing"  # on the leaf of something unknown: it is handed no tensor, and can give data
-)
+# on the leaf of something unknown: it is handed no tensor, and can give data
+GIVEN_NOTHING = "given-nothing"
 # facts of what torch ends the program for
 REFUSED = ("flag-refused", "unmet-input", "autograd-in-transform", "not-parameters")
 # on what something unknown gives that is called with different literals: it can be of a part
@@ -101,9 +96,8 @@ class Write:
     counted: bool  # False through .data or a NumPy alias: autograd does not see it
     order: int  # number of events on the tape when it happened
     by: tuple[Value, ...] = ()  # what it was computed with: the mask of `weight.data *= mask`
-    maps: bool = (
-        False  # known to be computed from what was there: `clamp_(0, 1)`, and not `fill_(1)`
-    )
+    # known to be computed from what was there: `clamp_(0, 1)`, and not `fill_(1)`
+    maps: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -212,28 +206,23 @@ class Value:
     saves: tuple[Saved, ...] = ()
     zero_gradient: bool = False  # its derivative is zero wherever it exists
     missing_derivative: bool = False  # autograd records it, and its backward raises
-    checkpointed: str = (
-        ""  # "reentrant" or "non-reentrant": computed inside activation checkpointing
-    )
+    # "reentrant" or "non-reentrant": computed inside activation checkpointing
+    checkpointed: str = ""
     autocast: str | None = None  # device type of the autocast region it was computed in
     inference: bool = False  # an inference tensor
     inference_at: Span | None = None  # the `inference_mode` that it was made under
     number: object | None = None  # what a constant is, where known
-    factor: object | None = (
-        None  # of a division or product: the other number, or what identifies it
-    )
-    arguments: tuple[
-        tuple[int | str, object], ...
-    ] = ()  # what it was given, by position (the tensor counts) or name
-    layer_at: Span | None = (
-        None  # of what a layer of an nn.Sequential gave: where that layer is made
-    )
+    # of a division or product: the other number, or what identifies it
+    factor: object | None = None
+    # what it was given, by position (the tensor counts) or name
+    arguments: tuple[tuple[int | str, object], ...] = ()
+    # of what a layer of an nn.Sequential gave: where that layer is made
+    layer_at: Span | None = None
     layer: str = ""  # and its path, where a run shows it
     text: str = ""  # the source of the expression, shortened
     name: str = ""  # the variable or attribute it was first bound to
-    around: tuple[
-        tuple[str, Value], ...
-    ] = ()  # of a constant: the local names with gradient where it was made
+    # of a constant: the local names with gradient where it was made
+    around: tuple[tuple[str, Value], ...] = ()
     flags: frozenset[str] = frozenset()  # facts for single rules ("softmax", "sum-reduction", ...)
     order: int = 0  # number of events on the tape when it was made
     iteration: tuple[tuple[int, int], ...] = ()  # (loop, round) pairs around it, outermost first
@@ -273,15 +262,13 @@ class Optimizer:
     escapes: bool = False  # it is handed to code that is not in view
     stepped_elsewhere: bool = False  # by methods of its owner that were not run
     stack: tuple[Span, ...] = ()  # the calls that led to where it is made
-    order: int | None = (
-        None  # number of events on the tape when it was made; None where that was not seen
-    )
+    # number of events on the tape when it was made; None where that was not seen
+    order: int | None = None
     # how many the same line, called in the same way, made before: `[SGD(…) for layer in layers]`
     number: int = 0
     unscales: bool = False  # by itself, where a scaler steps it: `fused=True`
-    earlier: list[tuple[int, list[Value]]] = field(
-        default_factory=list
-    )  # until which event it held what instead
+    # until which event it held what instead
+    earlier: list[tuple[int, list[Value]]] = field(default_factory=list)
 
     @property
     def identity(self) -> tuple[Span, tuple[Span, ...], str, int]:
@@ -336,26 +323,21 @@ class Decision:
     text: str
     holds: bool
     at: Span
-    loop: int | None = (
-        None  # the innermost loop around it whose rounds can each answer it otherwise
-    )
+    # the innermost loop around it whose rounds can each answer it otherwise
+    loop: int | None = None
     round: int = 0
     about: tuple[Value, ...] = ()  # the tensors that were asked: `mask` of `mask.sum().item() == 0`
     whole: Span | None = None  # the statement that it is the condition of
     by_chance: bool = False  # what is asked was drawn: `random.random() < 0.5`
-    not_zero: tuple[
-        Value, ...
-    ] = ()  # the tensors that are not zero, by the answer: `x` where `x > 0` holds
+    # the tensors that are not zero, by the answer: `x` where `x > 0` holds
+    not_zero: tuple[Value, ...] = ()
     once: bool = False  # for all samples of a dataset: in no loop, before one was taken
-    is_setting: bool = (
-        False  # an option of the command line, or a flag that callers out of view hand in
-    )
-    even: bool = (
-        False  # a number is a multiple of another, by the answer: `len(loader) % n == 0` holds
-    )
-    made_with: bool = (
-        False  # what the object of a part is made with answers it, in all of its calls alike
-    )
+    # an option of the command line, or a flag that callers out of view hand in
+    is_setting: bool = False
+    # a number is a multiple of another, by the answer: `len(loader) % n == 0` holds
+    even: bool = False
+    # what the object of a part is made with answers it, in all of its calls alike
+    made_with: bool = False
     by_default: bool = False  # that is the answer of the default of what it is made with
     is_bounded: bool = False  # a tensor is held against a bound that no tensor gave: `norm > limit`
 
@@ -371,9 +353,8 @@ class Event:
     stack: tuple[Span, ...] = ()
     iteration: tuple[tuple[int, int], ...] = ()
     order: int = 0  # its position on the tape
-    text: str = (
-        ""  # the source of the expression, shortened; of what is assumed, the name of the part
-    )
+    # the source of the expression, shortened; of what is assumed, the name of the part
+    text: str = ""
     assumed: bool = False  # nobody in view does it: the driver of a contract did
 
     def is_within(self, other: Event) -> bool:
@@ -400,9 +381,8 @@ class Backward(Event):
     guarded: bool = False  # by `if loss.requires_grad:` or an equal condition
     caught: bool = False  # in a `try` that swallows what torch raises
     by_framework: bool = False  # the framework clears, scales, steps
-    _ancestors: tuple[
-        Value, ...
-    ] = ()  # of the loss; nearly every rule asks for them, or for the graph
+    # of the loss; nearly every rule asks for them, or for the graph
+    _ancestors: tuple[Value, ...] = ()
     _graph: tuple[Value, ...] = ()
     _leaves: tuple[Value, ...] | None = None
 
@@ -438,9 +418,8 @@ class ZeroGrad(Event):
     to_none: bool = True  # False: to zeros, which an optimizer still steps on
 
 
-GLANCES = frozenset(
-    ["zero_", "detach_", "requires_grad_", "grad_fn"]
-)  # they read nothing of a gradient
+# they read nothing of a gradient
+GLANCES = frozenset(["zero_", "detach_", "requires_grad_", "grad_fn"])
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -450,9 +429,8 @@ class Clip(Event):
     parameters: tuple[Value, ...] = ()
     reads_only: bool = False
     exhausted: bool = False
-    by_library: bool = (
-        False  # a run has shown that code of a library reads them, and not the program's
-    )
+    # a run has shown that code of a library reads them, and not the program's
+    by_library: bool = False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -531,9 +509,8 @@ class ModuleCall(Event):
     module: Module
     result: Value | None
     trainable: bool = True
-    within: tuple[
-        tuple[Span, Module], ...
-    ] = ()  # the calls of modules' methods that led here, outermost first
+    # the calls of modules' methods that led here, outermost first
+    within: tuple[tuple[Span, Module], ...] = ()
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -563,9 +540,8 @@ class Iteration(Event):
     loop: int
     round: int
     begins: bool
-    over: str = (
-        ""  # "data", "for", "while", "window" (the next few items of a stream); "" where unknown
-    )
+    # "data", "for", "while", "window" (the next few items of a stream); "" where unknown
+    over: str = ""
     last: bool = False
     is_sized: bool = False  # it runs over a list or a tuple
     # the loop searches: `while`, or a `break` or `return` in it, can end it before its time
@@ -580,15 +556,13 @@ class Fact(Event):
 
     what: str
     value: Value | None = None
-    source: Value | None = (
-        None  # where `value` is a parameter that gets values: what they come from; or one beside it
-    )
+    # where `value` is a parameter that gets values: what they come from; or one beside it
+    source: Value | None = None
     module: Module | None = None
     related: tuple[tuple[Span, str], ...] = ()
     detail: str = ""
-    scope: Span | None = (
-        None  # of a branch: the statement that it decides; None where it decides what follows, too
-    )
+    # of a branch: the statement that it decides; None where it decides what follows, too
+    scope: Span | None = None
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -616,9 +590,8 @@ class May(enum.Flag):
     SYNC = enum.auto()  # gradient synchronisation between ranks is switched off or on
     LEAVE = enum.auto()  # what follows is not come to: `return`, `continue`, `raise`
     WRITE = enum.auto()  # a tensor is written in place
-    CUT = (
-        enum.auto()
-    )  # a tensor is detached, copied or frozen, or computed where nothing is recorded
+    # a tensor is detached, copied or frozen, or computed where nothing is recorded
+    CUT = enum.auto()
     SPOIL = enum.auto()  # a gradient is not finite: of a quotient, a root, the mean of nothing
     KEEP = enum.auto()  # layers or parameters are put where a module does not register them
     LEAF = enum.auto()  # a parameter is made, frozen or replaced, or something is computed of it
@@ -639,15 +612,12 @@ class Tape:
     events: list[Event] = field(default_factory=list)
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
-    unrun: Callable[[May, int], bool] = (
-        _nothing  # whether code that no path has run may do something, since an event
-    )
-    branches: dict[object, int] = field(
-        default_factory=dict
-    )  # those met, with how many events were before it last
-    answers: dict[object, Any] = field(
-        default_factory=dict
-    )  # what rules have worked out about it, once it is whole
+    # whether code that no path has run may do something, since an event
+    unrun: Callable[[May, int], bool] = _nothing
+    # those met, with how many events were before it last
+    branches: dict[object, int] = field(default_factory=dict)
+    # what rules have worked out about it, once it is whole
+    answers: dict[object, Any] = field(default_factory=dict)
     _kinds: defaultdict[type[Event] | str, list[Event]] = field(
         default_factory=functools.partial(defaultdict, list)
     )

@@ -10,9 +10,8 @@ from commandline import Ran, Run
 from gradlint.cli import main
 
 if "GRADLINT_TEST_CUDA" not in os.environ:
-    os.environ["CUDA_VISIBLE_DEVICES"] = (
-        ""  # what the programs of the tests do was found out on a CPU
-    )
+    # what the programs of the tests do was found out on a CPU
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,8 @@ import ast
 import pathlib
 
 WRITTEN = pathlib.Path(__file__).with_suffix(".txt")
-_ADDED = {
-    "type_params": [],
-    "is_lazy": 0,
-    "default_value": None,
-}  # fields that older Pythons do not list
+# fields that older Pythons do not list
+_ADDED = {"type_params": [], "is_lazy": 0, "default_value": None}
 TEXTS = (
     "def first[T](xs: list[T]) -> T:\n    return xs[0]\n",
     "type Batch[T: int = str, *Ts = *a, **P = [b]] = list[T]\n",

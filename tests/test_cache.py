@@ -336,9 +336,8 @@ def _fresh(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess
 def test_a_cache_that_cannot_be_written_is_told_and_costs_no_finding(folder: pathlib.Path) -> None:
     (folder / "helper.py").write_text(BAD)
     (folder / "file").write_text("")
-    ran = _fresh(
-        folder, "--cache-dir", "file/cache"
-    )  # whoever runs this, nothing can be made below a file
+    # whoever runs this, nothing can be made below a file
+    ran = _fresh(folder, "--cache-dir", "file/cache")
     assert (ran.returncode, ran.stdout.count("GL102")) == (1, 1)
     assert (
         ran.stderr == f"gradlint: nothing is kept in {folder / 'file' / 'cache'}: Not a directory\n"

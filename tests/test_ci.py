@@ -103,9 +103,8 @@ def test_a_workflow_of_ours_holds_against_the_schema_and_asks_for_little(
     assert workflow["permissions"] == {"contents": "read"}
     for job in workflow["jobs"].values():
         for step in job.get("steps", ()):
-            assert "${{" not in step.get(
-                "run", ""
-            )  # no name of a branch or tag is pasted into a script
+            # no name of a branch or tag is pasted into a script
+            assert "${{" not in step.get("run", "")
 
 
 def test_only_a_tag_is_published() -> None:

@@ -49,9 +49,8 @@ def test_a_file_that_cannot_be_read_is_a_finding(folder: pathlib.Path, run: Run)
 
 def test_a_link_that_leads_nowhere_is_no_file_of_a_folder(folder: pathlib.Path, run: Run) -> None:
     (folder / "train.py").write_text("x = 1\n")
-    (folder / ".#train.py").symlink_to(
-        "me@host.123:99"
-    )  # how Emacs marks a file with unsaved changes
+    # how Emacs marks a file with unsaved changes
+    (folder / ".#train.py").symlink_to("me@host.123:99")
     ran = run("check", ".")
     assert (ran.code, ran.out) == (0, "Nothing found in 1 file.\n")
 

@@ -168,9 +168,8 @@ def test_a_captured_step_is_captured_and_computes_the_same(
 
 def test_steps_that_a_graph_replays_are_counted(tmp_path: pathlib.Path) -> None:
     (tmp_path / "train.py").write_text(GRAPH)
-    assert (
-        len(trace(tmp_path, "--steps", "5", "train.py").out.splitlines()) == 1
-    )  # 2 to warm up, 1 captured, 2 replays
+    # 2 to warm up, 1 captured, 2 replays
+    assert len(trace(tmp_path, "--steps", "5", "train.py").out.splitlines()) == 1
 
 
 def test_a_watched_step_waits_for_the_device_no_more_than_alone(tmp_path: pathlib.Path) -> None:

@@ -24,9 +24,8 @@ from gradlint.fix import offers
 from gradlint.fix.trial import Change, changed
 from gradlint.rule import FixSource, rules
 
-SHARE = (
-    16  # of the fixtures one in so many, by what they hold: another one when one of them is edited
-)
+# of the fixtures one in so many, by what they hold: another one when one of them is edited
+SHARE = 16
 
 
 def reported(run: Run, *paths: str) -> list[dict[str, Any]]:

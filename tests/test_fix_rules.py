@@ -14,11 +14,8 @@ from gradlint.fix.apply import Repaired, Task, repair
 from gradlint.rule import rules
 from gradlint.source.parse import Source, parse
 
-NO_EXAMPLE = {
-    "GL104",
-    "GL105",
-    "GL107",
-}  # what their pages show has no fix that is kept; other shapes have
+# what their pages show has no fix that is kept; other shapes have
+NO_EXAMPLE = {"GL104", "GL105", "GL107"}
 FIXED = [example for example in BAD if rules()[example.code].fix is not None]
 
 

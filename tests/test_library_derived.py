@@ -11,10 +11,8 @@ from gradlint.analysis import analyze
 from gradlint.interpret import registry
 
 library.load()
-_NEVER_DERIVED = {
-    "torch.return_types",
-    "torch.nn.parallel.Reducer",
-}  # names of the model, no classes of torch
+# names of the model, no classes of torch
+_NEVER_DERIVED = {"torch.return_types", "torch.nn.parallel.Reducer"}
 OWNERS = sorted(
     {owner for owner, _ in (*registry.METHODS, *registry.ATTRIBUTES) if "." in owner}
     - _NEVER_DERIVED

@@ -25,9 +25,8 @@ HEADINGS = [
     "Limits",
 ]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FRAMEWORKS = re.compile(
-    r"^from (accelerate) import", re.MULTILINE
-)  # that are not installed everywhere
+# that are not installed everywhere
+_FRAMEWORKS = re.compile(r"^from (accelerate) import", re.MULTILINE)
 _RAISES = re.compile(r"# (\w+Error): (.+)$", re.MULTILINE)
 
 

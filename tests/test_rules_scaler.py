@@ -129,9 +129,8 @@ def codes_of_torch(steps: str) -> set[str]:
     try:
         names["run"]()
     except (RuntimeError, AssertionError) as error:
-        late = (
-            "GL405" if steps.startswith("for") else "GL406"
-        )  # after the step: of the round before, or of this one
+        # after the step: of the round before, or of this one
+        late = "GL405" if steps.startswith("for") else "GL406"
         raised = {"step() has already": "GL405", "unscale_() has": "GL406", "unscale_() is": late}
         watch.codes |= {code for start, code in raised.items() if str(error).startswith(start)} or {
             str(error)

@@ -398,9 +398,8 @@ def test_a_method_of_a_class_stays_one_however_it_is_written() -> None:
     from gradlint.trace.session import Session  # which imports torch
 
     class Plain(dict[str, int]):
-        fromkeys = vars(dict)[
-            "fromkeys"
-        ]  # in C, as `torch.autograd.Function.apply` is since torch 2.14
+        # in C, as `torch.autograd.Function.apply` is since torch 2.14
+        fromkeys = vars(dict)["fromkeys"]
 
         @classmethod
         def named(cls, name: str) -> str:

@@ -184,8 +184,7 @@ def test_warnings_are_about_the_line_that_trains() -> None:
         warnings.simplefilter("always")
         trainer = quiet(model_of(), [pair(ROWS)], nothing)
         trainer.epoch()
-        quiet(
-            model_of(), [pair(ROWS)], precision="float16"
-        )  # works on a CPU, or tells of this line
+        # works on a CPU, or tells of this line
+        quiet(model_of(), [pair(ROWS)], precision="float16")
     assert len(caught) >= 2
     assert {warning.filename for warning in caught} == {__file__}

@@ -156,9 +156,8 @@ class Digest:
     def _see(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         self.steps += 1
         for held in (each for group in optimizer.param_groups for each in group["params"]):
-            parameter = getattr(
-                held, "_local_tensor", held
-            )  # a DTensor's own memory is not its value
+            # a DTensor's own memory is not its value
+            parameter = getattr(held, "_local_tensor", held)
             if parameter.is_cuda:
                 self._see_on_device(parameter)
                 continue
@@ -195,16 +194,14 @@ def _keep_replicas() -> None:
 
 
 def _forked(folder: str, words: list[str], seconds: int) -> dict[str, Any]:
-    scratch = (
-        tempfile.mkdtemp()
-    )  # a TemporaryDirectory would be removed by the fork, when it leaves
+    # a TemporaryDirectory would be removed by the fork, when it leaves
+    scratch = tempfile.mkdtemp()
     files = [os.path.join(scratch, name) for name in ("out", "err", "digest")]
     child = os.fork()
     if child == 0:
         signal.alarm(seconds)
-        signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        )  # a shell's background job ignores Ctrl-C
+        # a shell's background job ignores Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         _become(folder, words, files)
     _, status = os.waitpid(child, 0)
     out, err = (pathlib.Path(file).read_text(errors="replace") for file in files[:2])

@@ -29,9 +29,8 @@ from typing import Any
 class Record:
     """What happened in one run."""
 
-    exception: str = (
-        ""  # "RuntimeError: element 0 of tensors ...", or "" where the program came to its end
-    )
+    # "RuntimeError: element 0 of tensors ...", or "" where the program came to its end
+    exception: str = ""
     steps: int = 0
     parameters: int = 0  # how many the optimizers hold
     untrained: int = 0  # of these, how many never had a gradient other than zero at a step

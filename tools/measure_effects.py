@@ -66,9 +66,8 @@ class Facts:
     """The facts of one call, over all choices."""
 
     observations: tuple[Observation, ...]
-    outputs: tuple[
-        bool, ...
-    ]  # which outputs carry gradient when every argument that can requires grad
+    # which outputs carry gradient when every argument that can requires grad
+    outputs: tuple[bool, ...]
     shares: bool  # the first output shares the storage of the first argument
     dtypes: tuple[torch.dtype, ...]
     zero: bool

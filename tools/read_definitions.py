@@ -24,9 +24,8 @@ class Definition:
     """
 
     name: str
-    saves: tuple[
-        tuple[str, tuple[str, ...]], ...
-    ]  # what is kept, and for the gradient of which arguments
+    # what is kept, and for the gradient of which arguments
+    saves: tuple[tuple[str, tuple[str, ...]], ...]
     zero: bool
     view: bool
     arguments: tuple[str, ...]

@@ -17,9 +17,8 @@ try:
     FIXES = True
 except ImportError:
     FIXES = False
-    _second = types.ModuleType(
-        "gradlint.source.concrete"
-    )  # reads what is newer than this Python, which is the newest
+    # reads what is newer than this Python, which is the newest
+    _second = types.ModuleType("gradlint.source.concrete")
     _second.read = lambda _text: types.SimpleNamespace(line=None, newer=())
     _second.comments = lambda _text: None
     sys.modules[_second.__name__] = _second

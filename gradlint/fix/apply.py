@@ -109,9 +109,8 @@ def repair(task: Task, before: Checked | None = None) -> Repaired:
     """
     originals = Contents()
     checked, contents, useless = task.check(dict(task.given), before), dict(task.given), set[Key]()
-    suspects = (
-        set[Key]()
-    )  # those that have spoilt the program together: each is tried by itself when the rest is done
+    # those that have spoilt the program together: each is tried by itself when the rest is done
+    suspects = set[Key]()
     done: list[_Round] = []
     rounds = settled = 0
     while True:

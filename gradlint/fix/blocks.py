@@ -59,9 +59,8 @@ class Plan:
     before: dict[cst.CSTNode, list[Piece]] = field(default_factory=dict)
     behind: dict[cst.CSTNode, list[Piece]] = field(default_factory=dict)
     instead: dict[cst.CSTNode, list[Piece]] = field(default_factory=dict)
-    moved: dict[cst.CSTNode, bool] = field(
-        default_factory=dict
-    )  # and whether all lines above go with it, or its own
+    # and whether all lines above go with it, or its own
+    moved: dict[cst.CSTNode, bool] = field(default_factory=dict)
     undecorated: set[cst.CSTNode] = field(default_factory=set)
     decorated: dict[cst.CSTNode, cst.Decorator] = field(default_factory=dict)
 
@@ -389,9 +388,8 @@ class Draft:
     def changes(self) -> list[Change]:
         """What the plan changes in the text, by the offsets of the whole program."""
         module = self.module.visit(Rewritten(self.plan, self.unit))
-        code = (
-            module.code if module.body or module.footer else ""
-        )  # libcst ends an empty module with a line
+        # libcst ends an empty module with a line
+        code = module.code if module.body or module.footer else ""
         if (
             not self.text.endswith("\n")
             and self.text.rpartition("\n")[2] != code.rpartition("\n")[2]

@@ -17,9 +17,8 @@ from gradlint.source import kinds
 from gradlint.source.parse import characters
 
 _STRINGS: tuple[type[ast.expr], ...] = (ast.Constant, ast.JoinedStr, kinds.TemplateStr)
-_LINE = re.compile(
-    r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z"
-)  # as Python counts lines: str.splitlines breaks at \f, too
+# as Python counts lines: str.splitlines breaks at \f, too
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
 @dataclass(frozen=True)

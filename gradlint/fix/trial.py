@@ -136,9 +136,8 @@ def judged(before: Checked, change: Change, after: Checked) -> Verdict:
     still = {
         finding: each for finding, each in gone.items() if each.place in places or each.key in keys
     }
-    left = still.keys() | (
-        set(change.mended) - gone.keys()
-    )  # what was not found before cannot be seen to go
+    # what was not found before cannot be seen to go
+    left = still.keys() | (set(change.mended) - gone.keys())
     told = {name for each in still.values() for name in (each.place, each.key)}
     warned = frozenset[str]().union(*(rules()[each.code].spoilt_by for each in change.mended))
     fresh = [each for each in come if each.is_bad or each.finding.code in warned]

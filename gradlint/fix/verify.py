@@ -47,9 +47,8 @@ class Ran:
     findings: tuple[str, ...]
     gradients: Mapping[str, bool]
     losses: tuple[float, ...]
-    before_bug: (
-        int | None
-    )  # how many of the losses come before the first step at which a bug struck; None: none did
+    # how many of the losses come before the first step at which a bug struck; None: none did
+    before_bug: int | None
     codes: frozenset[str]  # what a run can show
 
     @property

@@ -433,7 +433,6 @@ def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | 
         )
     made = derived(m, unknown, "attribute", name, at.node, at.frame)
     if known is not None:
-        m.state.setdefault("looked at", {})[made.symbol] = (
-            known  # clear = optimizer.zero_grad; clear()
-        )
+        # clear = optimizer.zero_grad; clear()
+        m.state.setdefault("looked at", {})[made.symbol] = known
     return made

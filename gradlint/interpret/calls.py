@@ -58,9 +58,8 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 SHARE = 3  # the part of the steps that are left which a call out of the file of a part may take
-_ByLiterals = dict[
-    tuple[tuple[object, object], ...], list[tape.Value]
-]  # results, by the literals of their calls
+# results, by the literals of their calls
+_ByLiterals = dict[tuple[tuple[object, object], ...], list[tape.Value]]
 
 
 @handles(CALL, Function)
@@ -707,9 +706,8 @@ def _run_generator(
 
     def on_yield(value: Abstract) -> Abstract:
         inside = m.loops
-        m.set_loops(
-            list(outside)
-        )  # what is done with a value is no part of the generator's own loops
+        # what is done with a value is no part of the generator's own loops
+        m.set_loops(list(outside))
         for loop in inside[len(outside) :] if outside else ():
             outside[-1].sizes.update(loop.sizes)  # but how long something is stays known
             outside[-1].fed_by.add(loop.number)

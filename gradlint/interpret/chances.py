@@ -183,9 +183,8 @@ def _share(mask: Value, depth: int) -> Share | None:
     if depth == 0:
         return None
     if isinstance(mask.number, int | float) and not mask.inputs:
-        return (
-            Share(1.0, drawn=False) if mask.number != 0 else None
-        )  # zeros are there to be written over
+        # zeros are there to be written over
+        return Share(1.0, drawn=False) if mask.number != 0 else None
     if _shows(mask):
         return _share(mask.inputs[0], depth - 1)
     if name in _NEGATIONS:

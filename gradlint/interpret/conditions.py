@@ -421,10 +421,8 @@ def _tensors_behind(m: Machine, *asked: object) -> tuple[tape.Value, ...]:
     for symbol in pending:
         if isinstance(symbol, Symbol) and symbol not in known:
             known[symbol] = None
-            pending += (
-                symbol.source,
-                symbol.key,
-            )  # what a function was called with is the key: `int(x)`
+            # what a function was called with is the key: `int(x)`
+            pending += symbol.source, symbol.key
     return m.values_of(known)
 
 
@@ -742,9 +740,8 @@ def is_length(m: Machine, unknown: Unknown) -> bool:
     """Whether an unknown number is a length, met in a training loop: that is taken to have as many
     rounds.
     """
-    takes_batches = (
-        m.session.takes_batches(m) and not m.session.contract
-    )  # a driver's rounds say nothing of lengths
+    # a driver's rounds say nothing of lengths
+    takes_batches = m.session.takes_batches(m) and not m.session.contract
     return takes_batches and unknown.symbol in m.state.get("lengths", ())
 
 

@@ -134,9 +134,8 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
         elif m.session.contract and isinstance(default, _KEPT):
             found[parameter.name] = default
         elif not m.session.contract and isinstance(default, Object) and default.module is None:
-            found[parameter.name] = m.session.parameter(
-                m, entered, parameter
-            )  # device=torch.device("cuda")
+            # device=torch.device("cuda")
+            found[parameter.name] = m.session.parameter(m, entered, parameter)
     return found
 
 
@@ -243,9 +242,8 @@ class _Batches:
     def __init__(self, owner: Abstract, given: Iterable[tuple[Abstract, Value | None]]) -> None:
         self.owner = owner
         self.given = given
-        self._made: list[Value] | None = (
-            None  # the computed values that the constructor has put into the module
-        )
+        # the computed values that the constructor has put into the module
+        self._made: list[Value] | None = None
         self._before: list[object] = []
 
     def another(self, m: Machine, call: Call) -> Abstract:

@@ -556,9 +556,8 @@ def _unknown(
         return Unknown(
             symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame)
         )
-    is_of_sizes = op == "//" or (
-        op == "**" and isinstance(left, Const)
-    )  # args.height // 2 ** encoder.levels
+    # args.height // 2 ** encoder.levels
+    is_of_sizes = op == "//" or (op == "**" and isinstance(left, Const))
     if is_of_sizes and not any(_is_computed(m, side) for side in (left, right)):
         return Unknown(symbol, data=True, type="number")
     effect = lookup(OPERATIONS[op])
@@ -651,9 +650,8 @@ def unary(m: Machine, node: ir.Unary, frame: Frame) -> Abstract:
 def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
     """`and` and `or` give an operand; which one can be a branch of its own."""
     stops_at = node.op == "or"
-    default = (
-        not stops_at and m.branch.refused is not node
-    )  # if kind == "b" and size is None: raise …
+    # if kind == "b" and size is None: raise …
+    default = not stops_at and m.branch.refused is not node
     value: Abstract = NONE
     for position, part in enumerate(node.values):
         value = m.evaluate(part, frame)
@@ -809,9 +807,8 @@ def hashable(value: Abstract) -> object | None:
     if isinstance(value, Unknown | Sequence | Mapping):
         return None
     is_computed = isinstance(value, Tensor) and value.node.kind is not Kind.PARAMETER
-    return (
-        None if is_computed else value
-    )  # a parameter is itself for as long as it lives: `states[p]`
+    # a parameter is itself for as long as it lives: `states[p]`
+    return None if is_computed else value
 
 
 def key_of(m: Machine, index: Abstract) -> object:

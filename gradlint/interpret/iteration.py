@@ -44,9 +44,8 @@ if TYPE_CHECKING:
 MOST_NUMBERS = 1_000_000  # that a loop to an unknown one can run through
 # of tensors and constants, which a list has when they are named one by one: layers, activations
 MOST_WRITTEN = 40
-MOST_SHOWN = (
-    22  # the same where a counter decides when the step comes: as many as show its remainder
-)
+# the same where a counter decides when the step comes: as many as show its remainder
+MOST_SHOWN = 22
 
 ITERATES: dict[str, Callable[[Any, Any, Visit, Call], None]] = {}
 

@@ -31,9 +31,8 @@ _KEPT |= {
     "full_like",
     "randint_like",
 }
-_SHAPED = frozenset(
-    ["view", "reshape", "expand", "permute"]
-)  # what they are given says how many axes come out
+# what they are given says how many axes come out
+_SHAPED = frozenset(["view", "reshape", "expand", "permute"])
 
 
 def rank(value: Value, depth: int = _DEEPEST) -> int | None:

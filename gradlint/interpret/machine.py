@@ -42,9 +42,8 @@ MAX_DEPTH = 24  # calls within calls
 MAX_RECURSION = 4  # of one function in itself
 MAX_UNKNOWN = 2  # the same, where it is given nothing new but what is unknown
 ITEMS = 2  # of something without a known end, where a list of it is made within another
-MAX_ITEMS = (
-    12  # of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
-)
+# of a known sequence; behind the first ones, a loop shows nothing new, but for a model's
+MAX_ITEMS = 12
 MAX_STEPS = 40_000  # statements and expressions on one path
 MAX_OF_TESTS = 12_000  # the same in a test, which trains to see that something trains
 MAX_SILENT = 5_000  # the same where nothing speaks of training, while a path has come to none
@@ -54,11 +53,8 @@ TRAINING = (
     tape.SchedulerStep,
 )  # fmt: skip
 
-_IN_PASSING = (
-    tape.Iteration,
-    tape.Fact,
-    tape.ModuleCall,
-)  # what code without a tensor in view leaves, too
+# what code without a tensor in view leaves, too
+_IN_PASSING = (tape.Iteration, tape.Fact, tape.ModuleCall)
 
 Visit = Callable[[Abstract], bool]  # what a loop does with an item; True: it wants no more
 
@@ -175,9 +171,8 @@ class Branch:
     otherwise.
     """
 
-    waits: bool = (
-        False  # it leaves, and does nothing else, as long as a counter has not come to a number
-    )
+    # it leaves, and does nothing else, as long as a counter has not come to a number
+    waits: bool = False
     leaves: bool | None = None  # the answer with which the loop is left
     refused: ir.Node | None = None  # the condition of what raises
     repeats: bool = False  # it is that of a loop
@@ -186,9 +181,8 @@ class Branch:
         None
     )
     met: list[Met] = field(default_factory=list)
-    ahead: list[tuple[Loop, int]] = field(
-        default_factory=list
-    )  # the rounds in which numbers come to what is asked
+    # the rounds in which numbers come to what is asked
+    ahead: list[tuple[Loop, int]] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
@@ -207,28 +201,22 @@ class Loop:
     shown: tuple[int, ...] = ()  # of these
     skipped: int = 0  # rounds before this one that are not shown
     end: tape.Iteration | None = None  # of the last round
-    sizes: dict[Symbol, int] = field(
-        default_factory=dict
-    )  # of what it runs over, and numbers that it runs to
+    # of what it runs over, and numbers that it runs to
+    sizes: dict[Symbol, int] = field(default_factory=dict)
     drawn: set[Symbol] = field(default_factory=set)  # what `next` takes items out of in its rounds
-    last: tuple[Abstract, Symbol] | None = (
-        None  # the number of its last round, and the unknown one that it runs to
-    )
-    since: int = field(
-        default_factory=serials.__next__
-    )  # the number of the first symbol that is made in it
+    # the number of its last round, and the unknown one that it runs to
+    last: tuple[Abstract, Symbol] | None = None
+    # the number of the first symbol that is made in it
+    since: int = field(default_factory=serials.__next__)
     is_single: bool = False  # it runs over one item: its rounds are none
     is_sized: bool = False  # it runs over a list or a tuple
     ends_early: bool = False  # what a round finds can end it
-    fed_by: set[int] = field(
-        default_factory=set
-    )  # the loops, by number, of the generator that it runs over
-    states: dict[int, tuple[object, ir.Node, Frame]] = field(
-        default_factory=dict
-    )  # that a `while` asks for, at first
-    drains: int | None = (
-        None  # the rounds in which it takes items out of an iterator, until there are none
-    )
+    # the loops, by number, of the generator that it runs over
+    fed_by: set[int] = field(default_factory=set)
+    # that a `while` asks for, at first
+    states: dict[int, tuple[object, ir.Node, Frame]] = field(default_factory=dict)
+    # the rounds in which it takes items out of an iterator, until there are none
+    drains: int | None = None
 
     @property
     def goes_on(self) -> bool:
@@ -270,54 +258,44 @@ class Machine:
         self.frames: list[Frame] = []
         self.floor = 0  # how many of them wait for the code of a module
         self.protected: list[Frame] = []  # whose `try` catches what a backward raises
-        self.trying: list[
-            tuple[ir.Try, Frame, int]
-        ] = []  # whose bodies are being run, and in how many loops
+        # whose bodies are being run, and in how many loops
+        self.trying: list[tuple[ir.Try, Frame, int]] = []
         self.appended: dict[int, Span] = {}  # where something was last put into a container
-        self.outside = (
-            Branch()
-        )  # of all conditions: what statements meet there is met by the next branch
+        # of all conditions: what statements meet there is met by the next branch
+        self.outside = Branch()
         self.branch = self.outside
-        self.courses: dict[
-            object, Course
-        ] = {}  # of counters, by the places where they are held against a number
+        # of counters, by the places where they are held against a number
+        self.courses: dict[object, Course] = {}
         self.loops: list[Loop] = []
-        self._rounds: (
-            tuple[tuple[int, int], ...] | None
-        ) = ()  # in which these are; None where that has changed
+        # in which these are; None where that has changed
+        self._rounds: tuple[tuple[int, int], ...] | None = ()
         self.loop_count = 0
-        self.over_callables: set[int] = (
-            set()
-        )  # loops, by number: `for callback in callbacks: callback(batch)`
+        # loops, by number: `for callback in callbacks: callback(batch)`
+        self.over_callables: set[int] = set()
         self.steps = 0
         self.made = 0  # events on the tape that modules, gradients and optimizers have
-        self.spent: dict[
-            ir.Node, int
-        ] = {}  # the steps of functions without a tensor in view, of all calls
+        # the steps of functions without a tensor in view, of all calls
+        self.spent: dict[ir.Node, int] = {}
         self.calm = 0  # the steps at which is looked for calls that run for long without a tensor
         self.most = session.most if session.may_train or session.contract else MAX_SILENT
         self.nodes: dict[Symbol, tape.Value] = {}
         self.tensors: dict[Symbol, Tensor] = {}
-        self.uses: dict[
-            int, set[str]
-        ] = {}  # of what a part is given: the operations that have it as an input
+        # of what a part is given: the operations that have it as an input
+        self.uses: dict[int, set[str]] = {}
         self.leaves: dict[Symbol, tape.Value] = {}
         self.parameters: dict[tape.Parameter, Tensor] = {}
         self.views: dict[int, list[Tensor]] = {}
         self.symbols: dict[int, tuple[object, Symbol]] = {}
         self._values: dict[Symbol, list[tape.Value]] = {}
         self.objects: dict[Symbol, Instance | Object] = {}
-        self.tests: dict[
-            int, tuple[tape.Value | Const, Test]
-        ] = {}  # what a truth was the answer to
+        # what a truth was the answer to
+        self.tests: dict[int, tuple[tape.Value | Const, Test]] = {}
         self.concrete: dict[Symbol, Const] = {}
-        self.overrides: defaultdict[Symbol, dict[str, Abstract]] = defaultdict(
-            dict
-        )  # what was put into the unknown
+        # what was put into the unknown
+        self.overrides: defaultdict[Symbol, dict[str, Abstract]] = defaultdict(dict)
         self.state: dict[str, Any] = {}  # what the library's model keeps, by its own keys
-        self.journal: list[tuple[object, ...]] | None = (
-            None  # of the side of a branch that is run; none at the top
-        )
+        # of the side of a branch that is run; none at the top
+        self.journal: list[tuple[object, ...]] | None = None
         self.sinks: list[tape.Backward] = []
         self.executed: set[Any] = session.executed
 

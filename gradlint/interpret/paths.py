@@ -52,9 +52,8 @@ ENOUGH = (
     4_000,
 )  # steps on the branches of each rank, and on combinations
 OF_TESTS = 4  # a test has so small a part of it
-BESIDE = (
-    TOGETHER + 1
-)  # the rank of branches in the constructor of a part's object that speak of nothing: the last
+# the rank of branches in the constructor of a part's object that speak of nothing: the last
+BESIDE = TOGETHER + 1
 ENOUGH_OF_A_PART = (12_000, 6_000, 3_000, 3_000, 0, 1_000)
 QUIET_OF_A_PART = 2
 PATHS_OF_A_PART = 2  # for each rank of branches, however long they are
@@ -76,9 +75,8 @@ class Branching:
     file: str
     picks_data: bool = False
     writes: bool = False
-    whole: ir.Node | None = (
-        None  # what hangs on it; None of what is no statement and no conditional expression
-    )
+    # what hangs on it; None of what is no statement and no conditional expression
+    whole: ir.Node | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -98,12 +96,10 @@ class Visited:
     visits: int = 0
     turned: Plan = frozenset()  # what it takes to come to it and turn it round
     questions: set[object] = field(default_factory=set)  # that it asks: two sites can ask the same
-    machine: dict[Symbol, set[bool]] = field(
-        default_factory=dict
-    )  # the answers to questions about the machine
-    registers: bool = (
-        False  # met where a registry is filled, of which more is taken to be than is seen
-    )
+    # the answers to questions about the machine
+    machine: dict[Symbol, set[bool]] = field(default_factory=dict)
+    # met where a registry is filled, of which more is taken to be than is seen
+    registers: bool = False
 
     @property
     def matters(self) -> bool:
@@ -115,17 +111,15 @@ class Facts:
 
     def __init__(self) -> None:
         self.truth: dict[tuple[Symbol, str, object], bool] = {}
-        self.answers: dict[
-            Symbol, dict[tuple[str, object], bool]
-        ] = {}  # the same, by what was asked about
+        # the same, by what was asked about
+        self.answers: dict[Symbol, dict[tuple[str, object], bool]] = {}
         self.equal: dict[Symbol, object] = {}
         self.low: dict[Symbol, tuple[float, bool]] = {}
         self.high: dict[Symbol, tuple[float, bool]] = {}
         self.among: dict[Symbol, frozenset[object]] = {}  # one of these it is: `x in ("a", "b")`
         self.barred: dict[Symbol, frozenset[object]] = {}  # none of these
-        self.rows: dict[
-            Symbol, list[dict[Symbol, object]]
-        ] = {}  # what it can be, and others together with it
+        # what it can be, and others together with it
+        self.rows: dict[Symbol, list[dict[Symbol, object]]] = {}
 
     def one_of(self, rows: list[dict[Symbol, object]]) -> None:
         """Takes these symbols to be what one of the rows says."""
@@ -300,9 +294,8 @@ class Bounds:
     enough: tuple[int, ...] = ()  # steps for each rank; those of `ENOUGH` where it is empty
     paths: int = 0  # for each rank that has steps, however long they are
     quiet: int = QUIET  # paths in a row without anything new
-    least_preparing: int = (
-        LEAST  # the rank of branches of a constructor whose code speaks of nothing
-    )
+    # the rank of branches of a constructor whose code speaks of nothing
+    least_preparing: int = LEAST
 
     @property
     def steps(self) -> list[int]:
@@ -350,13 +343,11 @@ class Oracle:
         self.decisions: list[tape.Decision] = []
         self.asked = 0  # how often something hung on how a branch goes
         self.registers = False  # what is run fills a registry: `@register_model`
-        self.prepares = (
-            False  # what is run is not the entry yet, but makes the object whose method it is
-        )
+        # what is run is not the entry yet, but makes the object whose method it is
+        self.prepares = False
         self.sought: set[Site] = set()  # whose answers keep the path from a training step
-        self.of_machine: list[
-            tuple[Free, Symbol]
-        ] = []  # the free branches that ask about the machine, in order
+        # the free branches that ask about the machine, in order
+        self.of_machine: list[tuple[Free, Symbol]] = []
         self._told: dict[Symbol, list[Site]] = {}  # what the free branches have asked for
 
     def decide(
@@ -588,9 +579,8 @@ class _Pending:
         self.cut_short = False  # whether plans were dropped because their rank had spent enough
         self._queue: list[tuple[int, int, Plan, Site | None]] = []
         self._saving: set[Plan] = set()
-        self._waiting: deque[tuple[Plan, Site | None]] = (
-            deque()
-        )  # until it is known what the other ranks leave
+        # until it is known what the other ranks leave
+        self._waiting: deque[tuple[Plan, Site | None]] = deque()
         self._number = itertools.count()
         self._tried: set[Plan] = set()
         self._run = _Run()

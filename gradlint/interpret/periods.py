@@ -53,13 +53,11 @@ class Periods:
     """The periods of one entry's counters, by the places where they are met."""
 
     def __init__(self) -> None:
-        self.smaller: dict[
-            int, int
-        ] = {}  # numbers that are written for rounds, and what they are taken to be
+        # numbers that are written for rounds, and what they are taken to be
+        self.smaller: dict[int, int] = {}
         self._known: dict[object, Period] = {}
-        self._numbers: dict[
-            object, Numbers
-        ] = {}  # that are taken to be smaller for the sake of a place
+        # that are taken to be smaller for the sake of a place
+        self._numbers: dict[object, Numbers] = {}
         self._seen: set[object] = set()  # the places at which a counter came round
 
     def __bool__(self) -> bool:

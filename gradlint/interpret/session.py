@@ -88,9 +88,8 @@ class Session:
         self.program = program
         self.gaps: set[Gap] = set()
         self.executed: set[Any] = set()
-        self.reached: set[tuple[str, int]] = (
-            set()
-        )  # the calls of `backward` that were run, by file and line
+        # the calls of `backward` that were run, by file and line
+        self.reached: set[tuple[str, int]] = set()
         self.modules: dict[Symbol, tape.Module] = {}
         self.stars: list[str] = []
         self.batches = BATCHES
@@ -98,15 +97,12 @@ class Session:
         self.steps = 0
         self.settled = 0  # of these, those of the paths that rules have asked for
         self.periods = Periods()
-        self.loaders: set[Symbol] = (
-            set()
-        )  # what training loops run over: each has as many batches as the loop has rounds
-        self.passed_over: dict[
-            ir.Node, str
-        ] = {}  # functions that the analysis has ended in, and by what kind of gap
-        self.raised: list[
-            list[Function]
-        ] = []  # of each path that an exception has ended, what it has ended
+        # what training loops run over: each has as many batches as the loop has rounds
+        self.loaders: set[Symbol] = set()
+        # functions that the analysis has ended in, and by what kind of gap
+        self.passed_over: dict[ir.Node, str] = {}
+        # of each path that an exception has ended, what it has ended
+        self.raised: list[list[Function]] = []
         self.learns: set[ir.Node] = set()  # other loops in whose rounds a backward runs
         self.elsewhere: fields.Elsewhere | None = None  # what methods do that it does not lead to
         self.misses: Callable[[], frozenset[str] | None] = lambda: None
@@ -118,37 +114,30 @@ class Session:
         self.most = MAX_STEPS  # on one path that comes to training
         self.has_trained = False  # a path has come to a part of a training step
         self.lost = 0  # paths that exceptions have ended, from the first on
-        self.looks_for_training = (
-            False  # answers have kept a path from it, which can be turned round
-        )
+        # answers have kept a path from it, which can be turned round
+        self.looks_for_training = False
         self.has_learned = False  # a path has come to a backward or a step
         self.visited: dict[paths.Site, paths.Visited] = {}  # the branches that its paths have met
         # whether a path has come to the end of the `__init__` that makes the entry's object
         self.makes = False
         self.made: set[str] = set()  # the attributes that the object had then, on any path
         self.has_shown = False  # whether a loop was run for a length that is known
-        self.guesses: set[ir.Node | None] = (
-            set()
-        )  # the loops in which a counter meets an unknown number
-        self._ahead: dict[
-            ir.Node | None, set[int]
-        ] = {}  # the rounds of loops over numbers that branches ask for
+        # the loops in which a counter meets an unknown number
+        self.guesses: set[ir.Node | None] = set()
+        # the rounds of loops over numbers that branches ask for
+        self._ahead: dict[ir.Node | None, set[int]] = {}
         self._windows = 1  # that a loop shows: one where a loop around it comes back to it
         self._constants: dict[object, Symbol] = {}
         self._libraries: dict[str, Symbol] = {}
-        self._sites: dict[
-            tuple[ir.Node, object], ir.Node
-        ] = {}  # where an unknown key is one of a dict's
+        # where an unknown key is one of a dict's
+        self._sites: dict[tuple[ir.Node, object], ir.Node] = {}
         self._parameters: dict[tuple[int, str], Symbol] = {}
-        self.blocks: dict[
-            Symbol, tuple[list[Class], ir.Node, Frame]
-        ] = {}  # classes that annotations take for objects
-        self.settings: dict[
-            Symbol, Abstract
-        ] = {}  # what parameters are that callers leave out, where that is written
-        self.classes: dict[
-            Symbol, Class
-        ] = {}  # of the program, of which parameters are by their annotations
+        # classes that annotations take for objects
+        self.blocks: dict[Symbol, tuple[list[Class], ir.Node, Frame]] = {}
+        # what parameters are that callers leave out, where that is written
+        self.settings: dict[Symbol, Abstract] = {}
+        # of the program, of which parameters are by their annotations
+        self.classes: dict[Symbol, Class] = {}
         self._rounds: dict[int, tuple[bool, bool]] = {}
 
     # symbols

@@ -10,9 +10,8 @@ import math
 from gradlint.interpret.values import Tensor, range_length
 from gradlint.tape import DType, Value
 
-FRESH = frozenset(
-    ["rand", "randn", "zeros", "ones", "empty", "full", "randperm"]
-)  # the first argument is a shape
+# the first argument is a shape
+FRESH = frozenset(["rand", "randn", "zeros", "ones", "empty", "full", "randperm"])
 BY_ELEMENT = {
     "abs",
     "add",

@@ -16,9 +16,8 @@ from gradlint.interpret.values import Abstract, Const, Symbol, Unknown
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-_Shares = dict[
-    Symbol | int, tuple[Abstract, list[tape.Value]]
-]  # with the numbers, which are told apart by identity
+# with the numbers, which are told apart by identity
+_Shares = dict[Symbol | int, tuple[Abstract, list[tape.Value]]]
 
 
 def made(m: Machine, op: str, quotient: tape.Value | None, number: Abstract) -> None:

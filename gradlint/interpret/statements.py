@@ -228,9 +228,8 @@ def _unpack(
         ]
     are_data = bool(items) and all(map(_is_data, items))
     for position, target in enumerate(targets):
-        further = m.unknown(
-            frame.text(target), data=are_data
-        )  # like the items that are known of an open list
+        # like the items that are known of an open list
+        further = m.unknown(frame.text(target), data=are_data)
         assign(m, target, items[position] if position < len(items) else further, frame)
 
 
@@ -774,9 +773,8 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
             signal = _round(m, loop, node, node.body, frame)
             if signal is BREAK:
                 if loop.drains is not None:
-                    m.turn(
-                        loop, min(loop.round, loop.drains)
-                    )  # in the last one it found nothing left
+                    # in the last one it found nothing left
+                    m.turn(loop, min(loop.round, loop.drains))
                 kept.report(m, loop)
                 return None
             if signal is not None and signal.kind == "return":

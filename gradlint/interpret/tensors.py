@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
 MAX_NESTING = 4  # how deep containers are searched for tensors
-_COMPUTED = frozenset(
-    [Tensor, Unknown, Sequence, Mapping, Object, Instance]
-)  # what is one, or can hold some
+# what is one, or can hold some
+_COMPUTED = frozenset([Tensor, Unknown, Sequence, Mapping, Object, Instance])
 
 
 def value(
@@ -377,9 +376,8 @@ def result_dtype(inputs: list[Value]) -> DType:
     """The dtype of arithmetic on these: a float wins over integers; unknown where one is
     unknown.
     """
-    kinds = [
-        source.dtype for source in inputs if source.in_torch
-    ]  # no set: that of an enumeration is slow to build
+    # no set: that of an enumeration is slow to build
+    kinds = [source.dtype for source in inputs if source.in_torch]
     for kind in (DType.DOUBLE, DType.FLOAT, DType.HALF, DType.BFLOAT):
         if kind in kinds:
             return kind

@@ -43,9 +43,8 @@ class Symbol:
         self.source = source  # what this was derived from
         self.key = key  # the way in which it was; None of what was not
         self._derived: dict[object, Symbol] | None = None  # from most nothing is
-        self.twin: Symbol | None = (
-            None  # of a result: what the same call with the same arguments is taken to say
-        )
+        # of a result: what the same call with the same arguments is taken to say
+        self.twin: Symbol | None = None
 
     def derive(self, key: object, text: str) -> Symbol:
         derived = self._derived
@@ -168,9 +167,8 @@ class Tensor(Abstract):
     attrs: dict[str, Abstract] = field(default_factory=dict)
     detached: bool = False  # shares memory with a graph that it is not part of
     uncounted: bool = False  # made by .data: autograd does not see writes through it
-    own_versions: bool = (
-        False  # made by .data or detach(): an inference tensor is written through it (torch 2.13)
-    )
+    # made by .data or detach(): an inference tensor is written through it (torch 2.13)
+    own_versions: bool = False
     memory_before: tuple[tape.Storage, ...] = ()  # `x.data = new`: what it had until then
 
 

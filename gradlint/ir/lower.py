@@ -74,9 +74,8 @@ def _own(statements: list[ast.stmt] | list[ast.expr]) -> Iterator[ast.AST]:
 def _scope(function: ir.Function) -> None:
     source = function.source
     inside: Any = [source.body] if isinstance(source, ast.Lambda) else source.body
-    can_yield = "yield" in function.code.rows(
-        function.at
-    )  # few can: the expressions of the others are passed over
+    # few can: the expressions of the others are passed over
+    can_yield = "yield" in function.code.rows(function.at)
     function.is_generator = can_yield and any(
         isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(inside)
     )

@@ -313,12 +313,10 @@ class If(Node):
     then: list[Node]
     otherwise: list[Node]
     source: ast.If
-    leaves: bool | None = (
-        None  # by which answer, without a `not`, the loop or a function that gives nothing is left
-    )
-    behind: tuple[
-        ast.stmt, ...
-    ] = ()  # its other side, where it is left: `if micro < 16: continue; …`
+    # by which answer, without a `not`, the loop or a function that gives nothing is left
+    leaves: bool | None = None
+    # its other side, where it is left: `if micro < 16: continue; …`
+    behind: tuple[ast.stmt, ...] = ()
     is_last: bool = False  # a `raise` follows the chain of which it is the last `if`
 
 

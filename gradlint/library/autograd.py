@@ -342,9 +342,8 @@ def _refuse_unmet(m: Machine, inputs: list[Value], losses: list[Value], call: Ca
 
 def _is_in_view(value: Value) -> bool:
     """Whether it is known what an operation computes with."""
-    is_derived = (
-        value.op == "torch.autograd.grad"
-    )  # from what of a graph it is computed is not known for certain
+    # from what of a graph it is computed is not known for certain
+    is_derived = value.op == "torch.autograd.grad"
     return value.is_leaf or (
         not is_derived and (lookup(value.op) is not None or layer(value.op) is not None)
     )

@@ -171,11 +171,8 @@ def other(m: Machine, call: Call) -> Abstract | None:
     return m.unknown(call.frame.text(call.node), data=True, type="object")
 
 
-_FILLING = (
-    "reduce_scatter",
-    "all_to_all",
-    "all_to_all_single",
-)  # they are given what they fill, then what they send
+# they are given what they fill, then what they send
+_FILLING = ("reduce_scatter", "all_to_all", "all_to_all_single")
 _NO_TENSORS = ("group", "op", "src", "dst", "async_op", "input_split_sizes", "output_split_sizes")
 
 

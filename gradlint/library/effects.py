@@ -66,17 +66,15 @@ class Effect:
     view: View = ""
     itself: bool = False  # what shares it is the very input
     dtype: DType | None = None  # the dtype of the result, whatever the input's
-    outputs: tuple[bool, ...] | None = (
-        None  # several outputs: which of them are differentiable; None: all
-    )
+    # several outputs: which of them are differentiable; None: all
+    outputs: tuple[bool, ...] | None = None
     arguments: tuple[str, ...] = ()
     in_place: bool = False  # writes its input and returns it
     creates: bool = False  # the result is made from nothing: zeros, full_like
     random: bool = False  # made from nothing, by chance: randn, randint
     escapes: bool = False  # the result is no tensor: item, tolist, numpy
-    describes: bool = (
-        False  # the result says what the tensor is like, and nothing of its numbers: size, dim
-    )
+    # the result says what the tensor is like, and nothing of its numbers: size, dim
+    describes: bool = False
 
     @property
     def maps_input(self) -> bool:
@@ -268,13 +266,11 @@ class LayerEffect:
     name: str
     effect: Effect
     function: str = ""  # the function of torch.nn.functional that it applies
-    parameters: tuple[
-        str, ...
-    ] = ()  # the names of its own; `#` counts layers, `*` is what is not known of a name
+    # the names of its own; `#` counts layers, `*` is what is not known of a name
+    parameters: tuple[str, ...] = ()
     integer_input: bool = False
-    outputs: tuple[
-        str | tuple[str, ...], ...
-    ] = ()  # what a call returns, where that is not one tensor
+    # what a call returns, where that is not one tensor
+    outputs: tuple[str | tuple[str, ...], ...] = ()
     takes_inplace: bool = False  # has an argument `inplace`
     positions: tuple[tuple[str, int], ...] = ()  # where the arguments stand that decide what it has
     on_request: bool = False  # has parameters where they are asked for

@@ -152,9 +152,8 @@ def _outputs(
         tensors.save(made, [made if is_result else kept], role)
     if isinstance(result, Tensor) and any(result is dirty for dirty in context.state["dirty"]):
         made.name, result.node = result.node.name, made
-        tensors.update_views(
-            m, result, made, call.node, call.frame
-        )  # `Fill.apply(week[:, day], x)` fills the week
+        # `Fill.apply(week[:, day], x)` fills the week
+        tensors.update_views(m, result, made, call.node, call.frame)
         return result
     return Tensor(made)
 
@@ -389,9 +388,8 @@ def enter_forward(m: Machine, made: Abstract, name: str, forward: Abstract, call
     ):
         return False
     member = m.session.member_of(made.cls, name)
-    known = (
-        None if isinstance(member, Function) else function_of(member)
-    )  # without `@staticmethod`, an old one
+    # without `@staticmethod`, an old one
+    known = None if isinstance(member, Function) else function_of(member)
     if known is not None and all(
         parameter.kind == "positional" for parameter in known.node.parameters
     ):

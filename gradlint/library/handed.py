@@ -42,9 +42,8 @@ MAX_DEPTH = 3  # of containers in objects in containers
 MOST_KEPT = 32  # callbacks that are looked through again at each call: the latest
 _FILLED = ("list", "deque", "set")
 _CALLED = (Function, Bound, Builtin)
-_REACHING = frozenset(
-    [*_CALLED, Object, Instance, Mapping, Sequence]
-)  # what something can be reached through
+# what something can be reached through
+_REACHING = frozenset([*_CALLED, Object, Instance, Mapping, Sequence])
 
 
 @hears("unknown call")
@@ -142,9 +141,8 @@ def _open_container(m: Machine, container: Mapping | Sequence, depth: int) -> No
         return
     if not container.items:
         container.open = True
-        m.symbols.pop(
-            id(container), None
-        )  # what was read from it before says nothing of what is in it now
+        # what was read from it before says nothing of what is in it now
+        m.symbols.pop(id(container), None)
         return
     for item in container.items.values() if isinstance(container, Mapping) else container.items:
         if isinstance(item, Mapping | Sequence | Instance) and depth < MAX_DEPTH:

@@ -39,12 +39,10 @@ if TYPE_CHECKING:
     from gradlint.finding import Span
     from gradlint.interpret.machine import Frame, Machine
 
-_HOLDING = frozenset(
-    [Unknown, Object, Instance, Sequence, Mapping]
-)  # what an optimizer is, or can be had from
-_RUNS = frozenset(
-    ["step", "train", "run", "fit", "epoch", "loop"]
-)  # what a name with one of these does is no setting up
+# what an optimizer is, or can be had from
+_HOLDING = frozenset([Unknown, Object, Instance, Sequence, Mapping])
+# what a name with one of these does is no setting up
+_RUNS = frozenset(["step", "train", "run", "fit", "epoch", "loop"])
 MAX_DEPTH = 3  # how deep containers are searched for modules
 MISSPELT = frozenset(
     [

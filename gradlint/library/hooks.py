@@ -25,14 +25,12 @@ from gradlint.source.blocks import walk
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-_KEYS = frozenset(
-    ["id", "isinstance", "hash", "print", "len"]
-)  # functions that take it for no tensor
+# functions that take it for no tensor
+_KEYS = frozenset(["id", "isinstance", "hash", "print", "len"])
 _DISTRIBUTED = "torch.distributed."
 READ = "read"
-Mistake = tuple[
-    ast.expr | ast.stmt, str
-]  # where a hook takes its argument for the gradient, and what it does with it
+# where a hook takes its argument for the gradient, and what it does with it
+Mistake = tuple[ast.expr | ast.stmt, str]
 
 
 @method("torch.Tensor", "register_post_accumulate_grad_hook")

@@ -648,9 +648,8 @@ def _out(m: Machine, out: Tensor, made: Tensor, call: Call) -> Tensor:
 def copied_out(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     if call.called == "numpy" and _is_prediction(m, tensor.node):
         at = call.frame.span(call.node)
-        raise Raised(
-            Object("builtins.RuntimeError", at), at
-        )  # torch refuses it, so that nobody gives a prediction
+        # torch refuses it, so that nobody gives a prediction
+        raise Raised(Object("builtins.RuntimeError", at), at)
     kind = "array" if call.called in ("numpy", "tolist", "__array__") else "number"
     number = tensors.number(m, tensor, f"torch.Tensor.{call.called}", call.node, call.frame, kind)
     if call.called == "numpy" and number.origin is not None:
@@ -1097,9 +1096,8 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
         if call.constant(None, "copy") is not True:
             made.flags |= {tape.MAY_SHARE}
         if _goes_nowhere(m, node, call) if wanted is None else _asks_for_float32(call):
-            made.flags |= {
-                "stays-put"
-            }  # where it was made there, and so: then torch gives back the very tensor
+            # where it was made there, and so: then torch gives back the very tensor
+            made.flags |= {"stays-put"}
         if wanted is not None:
             made.flags |= {"converted"}
     made.dtype = wanted or node.dtype
@@ -1264,9 +1262,8 @@ def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
     node, frame = call.node, call.frame
     dtype = dtype_of(call.kwargs.get("dtype")) or _literal_dtype(call.name, content)
     if content is not None and tensors.is_no_tensor(m, content):
-        return tensors.as_tensor(
-            m, m.unknown(frame.text(node)), node, frame
-        )  # whether this path is taken, who knows
+        # whether this path is taken, who knows
+        return tensors.as_tensor(m, m.unknown(frame.text(node)), node, frame)
     origins = tensors.sources(m, [content], node, frame) if content is not None else []
     leaf = _is_to_require_grad(m, call)
     if origins:
@@ -1509,9 +1506,8 @@ def _is_guessed(result: tape.Value) -> bool:
     """
     receiver = next(iter(result.inputs), None)
     while receiver is not None and receiver.op in _OF_ARRAYS and receiver.inputs:
-        receiver = receiver.inputs[
-            0
-        ]  # so have arrays of whatever: `axes.flatten()[0].scatter(x, y)`
+        # so have arrays of whatever: `axes.flatten()[0].scatter(x, y)`
+        receiver = receiver.inputs[0]
     if receiver is not None and outside.is_outside(_made_by(receiver)):
         return True
     if (
@@ -1522,9 +1518,8 @@ def _is_guessed(result: tape.Value) -> bool:
         return True  # no tensor has what gave it: `model.eval().to("cpu")`
     if receiver is None or receiver.op not in ("input", "call", "part"):
         return receiver is None
-    says = any(
-        isinstance(given, str) for _, given in result.arguments
-    )  # `result.log("loss", loss)`
+    # `result.log("loss", loss)`
+    says = any(isinstance(given, str) for _, given in result.arguments)
     return receiver.assumed or (says and result.op.rpartition(".")[2] not in _MOVING)
 
 

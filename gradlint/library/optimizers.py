@@ -76,9 +76,8 @@ def optimizer_over(m: Machine, params: Abstract | None, call: Call, cls: str) ->
         and isinstance(params, Sequence)
         and params.at is not None
     ):
-        raise Raised(
-            Object("builtins.ValueError", handle.at), handle.at
-        )  # "optimizer got an empty parameter list"
+        # "optimizer got an empty parameter list"
+        raise Raised(Object("builtins.ValueError", handle.at), handle.at)
     fused = call.get(None, "fused")
     handle.unscales = fused is not None and not (isinstance(fused, Const) and not fused.value)
     made: list[tape.Optimizer] = m.state.setdefault("optimizers", [])

@@ -142,9 +142,8 @@ class _Reader:
         self.gradients = frozenset(positional[1:])
         self.scope = function.scope
         self.assigned: dict[str, list[ir.Node | None]] = {}
-        self.filled: list[
-            str
-        ] = []  # the names of lists that a method changes, once for each change
+        # the names of lists that a method changes, once for each change
+        self.filled: list[str] = []
         for node in ir.within(statements):
             self._note(node)
 

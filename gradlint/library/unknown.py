@@ -123,9 +123,8 @@ _TENSOR_ONLY = frozenset(
 _ENGINES = re.compile(
     r"accelerator|engine|fabric|booster|scaler|manager|trainer|amp|strategy|runner", re.I
 )
-MOST_OF_A_SCHEDULER = (
-    2  # arguments of a step: an epoch and a metric; a scheduler of noise takes more
-)
+# arguments of a step: an epoch and a metric; a scheduler of noise takes more
+MOST_OF_A_SCHEDULER = 2
 
 
 @guesses()
@@ -305,9 +304,8 @@ def thaw(m: Machine, symbol: Symbol) -> None:
         own = m.leaves.get(part)
         if own is not None and own.cut is tape.Cut.FROZEN:
             own.requires_grad, own.cut, own.cut_at, own.cut_stack = True, None, None, ()
-        part = part.source or (
-            part.twin.source if part.twin is not None else None
-        )  # `model.get_submodule(name)`
+        # `model.get_submodule(name)`
+        part = part.source or (part.twin.source if part.twin is not None else None)
 
 
 @hears("unknown call")

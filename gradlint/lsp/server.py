@@ -53,9 +53,8 @@ class Server(LanguageServer):
         self.names: dict[str, str] = {}  # the paths of the open documents, by their URI
         self.views: dict[str, View] = {}
         self.pending: dict[str, asyncio.Task[None]] = {}
-        self.trials: dict[
-            str, tuple[View, asyncio.Future[View]]
-        ] = {}  # of the fixes of a view, by its URI
+        # of the fixes of a view, by its URI
+        self.trials: dict[str, tuple[View, asyncio.Future[View]]] = {}
         self.sent: dict[str, Sequence[types.Diagnostic]] = {}
         self.outweigh: Override = override({})
         self.thread_of_checks = _thread()

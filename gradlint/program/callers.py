@@ -18,9 +18,8 @@ from gradlint.dataclass import dataclass
 from gradlint.source.blocks import walk
 
 _UNGRADED = ("no_grad", "inference_mode")
-_TRAINS = frozenset(
-    ["parameters", "named_parameters", "train"]
-)  # of a module: what is done with it to train it
+# of a module: what is done with it to train it
+_TRAINS = frozenset(["parameters", "named_parameters", "train"])
 _FORWARD = "forward"
 _DEPTH = 3  # of functions that call functions
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

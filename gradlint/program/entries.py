@@ -19,18 +19,15 @@ from gradlint.source import effects
 from gradlint.source.parse import Source
 from gradlint.tape import May
 
-_ENTERED = (
-    May.BACKWARD | May.CLEAR | May.CLIP
-)  # what makes a function worth entering, and those that call it
+# what makes a function worth entering, and those that call it
+_ENTERED = May.BACKWARD | May.CLEAR | May.CLIP
 _EVENTS = frozenset(name for name, may in effects.EVENTS.items() if may & _ENTERED)
-MAKERS = frozenset(
-    ["autocast", "GradScaler"]
-)  # what is wrong with them shows in the function that makes them
+# what is wrong with them shows in the function that makes them
+MAKERS = frozenset(["autocast", "GradScaler"])
 _TOLD = frozenset(["forward"])  # who calls a `forward` that runs a backward is no trainer
 SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
-HOOKS = frozenset(
-    ["training_step", "compute_loss"]
-)  # methods whose result a framework back-propagates
+# methods whose result a framework back-propagates
+HOOKS = frozenset(["training_step", "compute_loss"])
 _LEARNS = effects.LEARNS | {"train"}  # what trainers of libraries are asked for
 _NAMED = MAKERS | HOOKS
 _DEFINED = _NAMED | _EVENTS
@@ -46,9 +43,8 @@ class Entry:
 
     function: tuple[str, ...]
     line: int
-    trains: bool = (
-        True  # for all that its file says; else it infers, makes a sample, or enters a context
-    )
+    # for all that its file says; else it infers, makes a sample, or enters a context
+    trains: bool = True
     contract: str = ""  # of a part: what is assumed of the world around it
 
     @property
@@ -257,9 +253,8 @@ def _definitions(
 ) -> Iterator[_Definition]:
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            hook = (
-                statement.name in HOOKS and path != ()
-            )  # called by a framework, not by what names it
+            # called by a framework, not by what names it
+            hook = statement.name in HOOKS and path != ()
             yield _Definition((*path, statement.name), statement, _text(source, statement), hook)
         elif isinstance(statement, ast.ClassDef):
             inner = list(_definitions(source, statement.body, (*path, statement.name)))
@@ -348,9 +343,8 @@ class Ran:
     """What entries have run so far: functions, and calls of `backward`, by file and line."""
 
     executed: set[tuple[str, int]] = field(default_factory=set)
-    trained: set[tuple[str, int]] = field(
-        default_factory=set
-    )  # by programs and drivers: no part is left to judge
+    # by programs and drivers: no part is left to judge
+    trained: set[tuple[str, int]] = field(default_factory=set)
     reached: set[tuple[str, int]] = field(default_factory=set)
 
     def take(

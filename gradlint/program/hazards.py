@@ -25,15 +25,13 @@ from gradlint.tape import May
 
 ANY = May.WRITE | May.CUT | May.SPOIL | May.KEEP | May.LEAF
 _MODES = frozenset(["no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "autocast"])
-_COPIES = frozenset(
-    ["tensor", "new_tensor", "from_numpy", "frombuffer"]
-)  # of numbers that may be a tensor's
+# of numbers that may be a tensor's
+_COPIES = frozenset(["tensor", "new_tensor", "from_numpy", "frombuffer"])
 _CUTS = (
     _MODES | _COPIES | {"requires_grad", "requires_grad_", "checkpoint", "checkpoint_sequential"}
 )
-_FUNCTIONS = frozenset(
-    ["save_for_backward", "mark_dirty", "setup_context"]
-)  # of an autograd.Function
+# of an autograd.Function
+_FUNCTIONS = frozenset(["save_for_backward", "mark_dirty", "setup_context"])
 _MEANS = frozenset(["mean", "nanmean"])
 _KEEPS = frozenset(["register_parameter", "add_module"])
 _LEAVES = frozenset(

@@ -14,9 +14,8 @@ from pathlib import Path
 from gradlint import memo
 from gradlint.source.blocks import statements
 
-BESIDE = (
-    -1
-)  # in place of the level of an import: a file that was looked at because it can import this one
+# in place of the level of an import: a file that was looked at because it can import this one
+BESIDE = -1
 LIBRARIES = frozenset(
     [
         "torch",

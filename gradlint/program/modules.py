@@ -203,9 +203,8 @@ class Program:
         self.read = read
         self.is_file = on_disk()
         self.sources: dict[Path, Source | None] = {}
-        self.in_view: list[
-            Source
-        ] = []  # those that could be parsed, in the order in which they were read
+        # those that could be parsed, in the order in which they were read
+        self.in_view: list[Source] = []
         self.meanings: dict[str, list[Source]] = {}  # the files that bind a name; see `summaries`
         self.indexed = 0  # how many of the files in view these names are of
         self.above: dict[Path, Path] = {}  # files that imports connect; see `summaries`
@@ -213,29 +212,24 @@ class Program:
         self.frames: dict[Path, Frame] = {}
         self.decided: set[tuple[Frame, str]] = set()  # names whose values hang on how branches go
         self.importing = 0  # import statements that are being run
-        self.pending: set[int] = (
-            set()
-        )  # statements that are being run to bind names or fill containers
-        self.unfilled: list[
-            tuple[Frame, str]
-        ] = []  # containers that wait for what is registered in them
+        # statements that are being run to bind names or fill containers
+        self.pending: set[int] = set()
+        # containers that wait for what is registered in them
+        self.unfilled: list[tuple[Frame, str]] = []
         self.analysed: tuple[Path, ...] = ()  # the files whose entries are run together
-        self.edges: dict[
-            Path, dict[tuple[str, int], Path | None]
-        ] = {}  # what each file's imports were found to be
+        # what each file's imports were found to be
+        self.edges: dict[Path, dict[tuple[str, int], Path | None]] = {}
         self.starred: dict[str, tuple[Frame, ...]] = {}
         self.registering: dict[tuple[Path, str], list[tuple[Frame, ir.Node]]] = {}
         self.candidates: dict[Path, _Candidates] = {}  # the files that can import one
         self.importers: dict[tuple[Path, Path], bool] = {}  # whether the first imports the second
         self.looked_through: dict[Path, str] = {}
         self.asked: set[parts.Part] = set()  # what is being worked out rests on these
-        self.resting: dict[
-            parts.Part, set[parts.Part]
-        ] = {}  # what the values of names, once bound, rest on
+        # what the values of names, once bound, rest on
+        self.resting: dict[parts.Part, set[parts.Part]] = {}
         self.scripts: list[Frame] = []  # the scopes of scripts, one for each path
-        self.scopes: set[Frame] = (
-            set()
-        )  # of calls that have defined functions, by which these are held in turn
+        # of calls that have defined functions, by which these are held in turn
+        self.scopes: set[Frame] = set()
         self.classes: list[Class] = []  # all that were made
 
     def leave(self) -> None:

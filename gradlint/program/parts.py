@@ -61,9 +61,8 @@ class Edited:
     """
 
     same: Mapping[str, Text]
-    moved: tuple[
-        tuple[int, int, int], ...
-    ]  # first and last line before, and how far down they went
+    # first and last line before, and how far down they went
+    moved: tuple[tuple[int, int, int], ...]
 
     def line(self, line: int) -> int | None:
         """Where a line is now; None where nothing says so."""

@@ -195,9 +195,8 @@ class _Index:
     """
 
     functions: dict[str, list[ast.AST]]  # those of a class by its name
-    properties: dict[
-        str, list[ast.AST]
-    ]  # whatever is decorated: what runs where it is read is among them
+    # whatever is decorated: what runs where it is read is among them
+    properties: dict[str, list[ast.AST]]
     bound: dict[str, list[ast.expr]]
     fields: set[str]  # attributes that are bound
 

@@ -90,6 +90,5 @@ def edited(before: Mapping[str, Text], source: Source | None) -> Edited:
     }
     ordered = sorted(moved)
     starts = [first + by for first, _, by in ordered]
-    return (
-        Edited(same, tuple(ordered)) if starts == sorted(starts) else Edited({}, ())
-    )  # what is compared by lines
+    # what is compared by lines
+    return Edited(same, tuple(ordered)) if starts == sorted(starts) else Edited({}, ())

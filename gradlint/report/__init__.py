@@ -34,13 +34,11 @@ class Outcome:
     lines: Callable[[Span], Sequence[str]]
     root: pathlib.Path = field(default_factory=pathlib.Path.cwd)
     color: bool = False
-    raw: Callable[[Span], Span] = (
-        _as_it_is  # where a place is in the bytes of its file, for what knows no cells
-    )
+    # where a place is in the bytes of its file, for what knows no cells
+    raw: Callable[[Span], Span] = _as_it_is
     raw_edits: Callable[[Fix], tuple[Edit, ...]] = _its_edits  # the edits of a fix there
-    unreached: tuple[
-        Span, ...
-    ] = ()  # the calls of `backward` to which no path came: nothing is known of them
+    # the calls of `backward` to which no path came: nothing is known of them
+    unreached: tuple[Span, ...] = ()
     coverage: Coverage = Coverage()
     quiet: bool = False  # nothing but the findings
 

@@ -40,17 +40,14 @@ EVENTS = {
 }
 # What belongs to a step of some programs, or to something else.
 _BESIDE = {"update": May.SCALE, "no_sync": May.SYNC, "accumulate": May.SYNC}
-STAGES = frozenset(
-    ["training_step", "training_step_end", "accumulate"]
-)  # of frameworks: a step is taken in them
+# of frameworks: a step is taken in them
+STAGES = frozenset(["training_step", "training_step_end", "accumulate"])
 LEARNS = frozenset(["fit", "learn"])  # methods by which the trainer of a library does all of it
 _SETS = May.BIND | May.CLEAR  # setattr(parameter, "grad", None)
 _BUILTINS = {"exec": May.ANYTHING, "eval": May.ANYTHING, "setattr": _SETS, "delattr": _SETS}
 _FILLS = frozenset(["append", "appendleft", "extend", "insert", "add", "update", "setdefault"])
-SUPER, TYPE = (
-    "super()",
-    "type()",
-)  # where a path begins that goes on with a method of the object's class
+# where a path begins that goes on with a method of the object's class
+SUPER, TYPE = ("super()", "type()")
 Key = tuple[object]  # of an item: `state["count"]` is ("state", ("count",))
 Path = tuple[str | Key, ...]  # of a name, and of attributes and items below it; () of what has none
 
@@ -142,15 +139,12 @@ class Deeds:
     effects: May = May(0)
     calls: list[Call] = field(default_factory=list)
     written: dict[tuple[Path, How], None] = field(default_factory=dict)  # in the order of the text
-    bound: list[tuple[Path, ast.expr]] = field(
-        default_factory=list
-    )  # what is assigned, and the value
-    reads: set[tuple[str, str]] = field(
-        default_factory=set
-    )  # attributes of variables: ("self", "model")
-    given: set[str] = field(
-        default_factory=set
-    )  # the last names of what is passed on: arguments, items, results
+    # what is assigned, and the value
+    bound: list[tuple[Path, ast.expr]] = field(default_factory=list)
+    # attributes of variables: ("self", "model")
+    reads: set[tuple[str, str]] = field(default_factory=set)
+    # the last names of what is passed on: arguments, items, results
+    given: set[str] = field(default_factory=set)
     statements: set[ast.AST] = field(default_factory=set)  # calls whose results are thrown away
 
     def gives(self, values: Iterable[ast.AST | None]) -> None:

@@ -65,9 +65,8 @@ def discover(paths: Sequence[pathlib.Path], settings_for: SettingsFor) -> Discov
             forced_out += 1
         else:
             walk.add(path)
-    files = tuple(
-        sorted(walk.files.values(), key=lambda path: path.parts)
-    )  # paths themselves compare slowly
+    # paths themselves compare slowly
+    files = tuple(sorted(walk.files.values(), key=lambda path: path.parts))
     return Discovery(files, walk.left_out + forced_out)
 
 
@@ -120,12 +119,10 @@ class _Folder:
     path: pathlib.Path
     settings: Settings
     specs: list[_Spec]  # the ignore files that hold in it
-    ignored: list[
-        tuple[str, Patterns]
-    ]  # their patterns, innermost first, each with the way here from its folder
-    excluded: (
-        str | None
-    )  # the way here from where the settings' patterns begin; None where they do not reach
+    # their patterns, innermost first, each with the way here from its folder
+    ignored: list[tuple[str, Patterns]]
+    # the way here from where the settings' patterns begin; None where they do not reach
+    excluded: str | None
 
     def includes(self, name: str) -> bool:
         """Whether a file of this name is one to check."""
@@ -168,9 +165,8 @@ def _take(walk: _Walk, shown: pathlib.Path, here: _Folder, entry: os.DirEntry[st
     if here.leaves_out(entry.name):
         walk.left_out += 1
     elif entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path):
-        walk.add(
-            shown
-        )  # a pipe is passed by, and so is a link that leads nowhere: Emacs' locks are such links
+        # a pipe is passed by, and so is a link that leads nowhere: Emacs' locks are such links
+        walk.add(shown)
 
 
 def _is_excluded(

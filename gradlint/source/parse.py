@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 
-_LINE = re.compile(
-    r"[^\r\n]*(?:\r\n|\r|\n|\Z)"
-)  # what Python takes for a line; str.splitlines breaks at \f, too
+# what Python takes for a line; str.splitlines breaks at \f, too
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +127,8 @@ def parse(path: str, text: str) -> Source | SyntaxFault:
 
 def _tree(text: str) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # an invalid escape in the user's program is not ours to print
+        # an invalid escape in the user's program is not ours to print
+        warnings.simplefilter("ignore")
         return ast.parse(text)
 
 

@@ -38,9 +38,8 @@ _TRIGGERS = re.compile(
 _NAMES = (b"mxnet", b"paddle", b"tinygrad", b"mindspore", b"jittor", b"chainer", b"oneflow")
 _OTHERS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:%s)\b" % b"|".join(_NAMES), re.M)
 _TORCH = re.compile(rb"torch|lightning|deepspeed|(?:import|from)[ \t]+accelerate\b")
-_IMPORT = re.compile(
-    rb"\b(?:from|import)\b((?:[^\n(\\]|\\\r?\n)*+(?:\([^)]*+\)?)?)"
-)  # possessive: read once
+# possessive: read once
+_IMPORT = re.compile(rb"\b(?:from|import)\b((?:[^\n(\\]|\\\r?\n)*+(?:\([^)]*+\)?)?)")
 _EXEC = re.compile(rb"\bexec\b")
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 _SPEAKS = re.compile(rb"gradlint:|noqa\b.*?\bgl[0-9]{3}")  # in lower case
@@ -52,9 +51,8 @@ class Gist:
 
     matters: bool
     is_of_another: bool  # framework: nobody who imports it trains with torch through it
-    imported: frozenset[
-        str
-    ]  # the modules, of those that are asked for, whose names stand in its imports
+    # the modules, of those that are asked for, whose names stand in its imports
+    imported: frozenset[str]
     speaks: bool  # to us, by name: a comment of it can suppress something or be wrong
 
 
@@ -86,9 +84,8 @@ def _has_words(content: bytes) -> bool:
 
 
 def _is_of_another(content: bytes) -> bool:
-    is_named = any(
-        name in content for name in _NAMES
-    )  # a pattern that begins with no word takes ten times as long
+    # a pattern that begins with no word takes ten times as long
+    is_named = any(name in content for name in _NAMES)
     return is_named and bool(_OTHERS.search(content) and not _TORCH.search(content))
 
 

@@ -76,25 +76,20 @@ class Assembler:
         self._modules: dict[tuple[str, ...], tape.Module] = {}
         self._steppers: dict[int, Any] = {}
         self._entered: list[tape.GradMode] = []
-        self._made: Counter[tuple[Span, tuple[Span, ...]]] = (
-            Counter()
-        )  # optimizers, by where they are made
+        # optimizers, by where they are made
+        self._made: Counter[tuple[Span, tuple[Span, ...]]] = Counter()
         self._groups: dict[int, list[Held]] = {}  # what an optimizer was last seen to hold
-        self._emptied: set[int] = (
-            set()
-        )  # the optimizers that were cleared, and no backward came since
+        # the optimizers that were cleared, and no backward came since
+        self._emptied: set[int] = set()
         self._keep: list[Any] = []
-        self._orders: list[
-            tuple[int, int]
-        ] = []  # the serial number of each record, and the events before it
-        self._alike: Counter[tuple[Span, tuple[Span, ...], tuple[str, ...]]] = (
-            Counter()
-        )  # parameters, by their names
+        # the serial number of each record, and the events before it
+        self._orders: list[tuple[int, int]] = []
+        # parameters, by their names
+        self._alike: Counter[tuple[Span, tuple[Span, ...], tuple[str, ...]]] = Counter()
         self._gates: dict[source.Loop, dict[Way, None]] = {}
         self._taken: dict[source.Loop, set[source.Branch]] = {}
-        self._batched: dict[
-            tuple[int, int], source.Loop
-        ] = {}  # by the user's call below which the loop stands
+        # by the user's call below which the loop stands
+        self._batched: dict[tuple[int, int], source.Loop] = {}
         self._trained: set[tuple[int, int]] = set()  # the rounds in which a backward ran
         self._carries = False  # whether a round was seen to hand its graph to the next
         self._trained_at = 0  # the number of the last backward
@@ -145,9 +140,8 @@ class Assembler:
         for depth, frame in enumerate(place):
             below = self._batched.get((frame.activation, frame.instruction))
             around = self.rounds.around(frame) if below is None else (below,)
-            inside = (
-                depth + (below is None) if around else 0
-            )  # the loop below a call is inside all of it
+            # the loop below a call is inside all of it
+            inside = depth + (below is None) if around else 0
             for inner in reversed(range(inside)):
                 code, instruction = place[inner].code, place[inner].instruction
                 for branch in source.branches(code, instruction):

@@ -13,9 +13,8 @@ from gradlint.config import SEVERITIES
 from gradlint.errors import NEEDS_TORCH, needing
 from gradlint.report import formats
 
-_FORMATS = [
-    name for name in formats() if name != "statistics"
-]  # which is about the files of a check
+# which is about the files of a check
+_FORMATS = [name for name in formats() if name != "statistics"]
 _FOLDER = click.Path(path_type=pathlib.Path, file_okay=False)
 _FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 

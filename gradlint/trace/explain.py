@@ -195,9 +195,8 @@ def _mark(session: Session, op: Op, attribute: str, tensor: torch.Tensor) -> Non
     held = _parameter(session, tensor)
     cell = session.memory.cell(tensor)
     if held is not None and held.cell is not None and not cell.writes:
-        cell = (
-            held.cell
-        )  # nothing has been written since the last step: what was before is known to the parameter
+        # nothing has been written since the last step: what was before is known to the parameter
+        cell = held.cell
     if held is not None:
         held.cell = cell
     source = _source(op, role, cell, held)

@@ -48,9 +48,8 @@ _LIBRARY = tuple(
         os.path.join(os.path.realpath(sysconfig.get_paths()["scripts"]), ""),
     }
 )
-_INSTALLED = frozenset(
-    {"site-packages", "dist-packages"}
-)  # wherever it is: an environment's, the user's, a second one
+# wherever it is: an environment's, the user's, a second one
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 _TORCH = f"{os.sep}torch{os.sep}"
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _HANDLER = "handle_torch_function"
@@ -59,9 +58,8 @@ _judged: list[CodeType] = []  # kept, so that an id stays what it is
 _activations = itertools.count(1)
 _callers: dict[int, Place] = {}  # by activation
 _MOST_CALLERS = 4096
-RESUMED = (
-    inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-)  # by another caller each time
+# by another caller each time
+RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _own: set[str] = set()
 
 

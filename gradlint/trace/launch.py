@@ -150,9 +150,8 @@ def _run(program: Program) -> Ending:
     main = _main(program)
     sys.modules["__main__"] = main
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="strict"
-        )  # as Python has it; our own command line had changed that
+        # as Python has it; our own command line had changed that
+        sys.stdout.reconfigure(errors="strict")
     sys.argv[:] = program.argv
     sys.path[0] = program.path
     try:

@@ -35,13 +35,11 @@ if TYPE_CHECKING:
 Tensor = torch.Tensor
 _LEAF = "a leaf Variable that requires grad"
 _LEAF_VIEW = "a view of a leaf Variable that requires grad"
-_PAIRED = frozenset(
-    {"broadcast_tensors", "meshgrid"}
-)  # each result is a view of the argument in its place
+# each result is a view of the argument in its place
+_PAIRED = frozenset({"broadcast_tensors", "meshgrid"})
 _SUMS = frozenset({"add", "add_", "radd", "iadd"})
-_KEPT = frozenset(
-    {int, float, str, bool, slice}
-)  # types of arguments that a record keeps as they are
+# types of arguments that a record keeps as they are
+_KEPT = frozenset({int, float, str, bool, slice})
 _GETITEM = "torch.Tensor.__getitem__"
 _MOST_SUMS = 200
 _INFERENCE = ("Inference tensors cannot", "Inplace update to inference tensor")
@@ -70,9 +68,8 @@ class Recorder(TorchFunctionMode):
         super().__init__()
         self.session = session
         self.memory = session.memory
-        self._clearing: dict[
-            object, bool
-        ] = {}  # what the lines that set a gradient did last: did it clear?
+        # what the lines that set a gradient did last: did it clear?
+        self._clearing: dict[object, bool] = {}
         self._has_begun = False  # what may become a total over the steps
         self._specials: dict[str, Callable[..., Any]] = {
             "requires_grad_": self._requires_grad_,
@@ -539,10 +536,8 @@ class Recorder(TorchFunctionMode):
     def _set_grad(
         self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
-        had, given = (
-            args[0].grad is not None,
-            args[1] if len(args) > 1 else None,
-        )  # `del p.grad` gives none
+        # `del p.grad` gives none
+        had, given = (args[0].grad is not None, args[1] if len(args) > 1 else None)
         out = func(*args, **kwargs)
         is_cleared = had and (given is None or self._is_zero(given))
         if is_cleared:
@@ -645,9 +640,8 @@ class Recorder(TorchFunctionMode):
         self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
         out = func(*args, **kwargs)
-        by_torch = self.session.in_apply or is_torchs(
-            sys._getframe(2).f_code
-        )  # which moves it, or gathers its shards
+        # which moves it, or gathers its shards
+        by_torch = self.session.in_apply or is_torchs(sys._getframe(2).f_code)
         if isinstance(args[0], torch.nn.Parameter) and self.session.steppers and not by_torch:
             self.session.guarded(self._data_set, args[0], args[1])
         return out
@@ -743,9 +737,8 @@ def _goes_well(judged: Spec, args: Sequence[Any], out: Any) -> bool:
     Attention gives None in the place of weights that nobody asked for.
     """
     if judged.writes:
-        return sys._getframe(2).f_code.co_filename.startswith(
-            _MODULES
-        )  # batch norm counts its batches
+        # batch norm counts its batches
+        return sys._getframe(2).f_code.co_filename.startswith(_MODULES)
     if judged.functional and args and out is args[0]:
         return False
     if isinstance(out, Tensor):

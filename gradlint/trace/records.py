@@ -17,9 +17,8 @@ from gradlint.contracts import Contract
 from gradlint.tape import Cut, Kind
 from gradlint.trace.frames import Place
 
-ROW_OF_NOTHING = (
-    "row-of-nothing"  # on a softmax: somewhere all that it was taken of was minus infinity
-)
+# on a softmax: somewhere all that it was taken of was minus infinity
+ROW_OF_NOTHING = "row-of-nothing"
 serial = itertools.count(1)
 
 
@@ -78,9 +77,8 @@ class Op:
     number: object | None = None
     flags: frozenset[str] = frozenset()
     sequence: tuple[int, int] = (0, 0)
-    saves: list[tuple[str, Cell, Op, int | None]] = field(
-        default_factory=list
-    )  # with the writes before, if known
+    # with the writes before, if known
+    saves: list[tuple[str, Cell, Op, int | None]] = field(default_factory=list)
     checkpointed: str = ""
     autocast: str | None = None
     inference: bool = False

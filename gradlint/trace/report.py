@@ -26,11 +26,8 @@ from gradlint.trace.launch import Ending
 from gradlint.trace.session import Session
 from gradlint.trace.text import as_text
 
-LINES = (
-    "text",
-    "concise",
-    "github",
-)  # formats that are read in a log, beside what the program prints
+# formats that are read in a log, beside what the program prints
+LINES = ("text", "concise", "github")
 
 
 @dataclass(frozen=True, slots=True)

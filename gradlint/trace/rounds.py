@@ -42,9 +42,8 @@ class _Activation:
     instruction: int = -1
     child: int = 0
     counters: tuple[int, ...] = ()
-    batches: tuple[
-        int, ...
-    ] = ()  # the innermost of these loops that stand in a library's file, by number,
+    # the innermost of these loops that stand in a library's file, by number,
+    batches: tuple[int, ...] = ()
     call: int = -1  # below the call at this instruction
     busy: bool = False  # a backward or a step happened since the innermost loop last went round
 
@@ -53,9 +52,8 @@ class Rounds:
     """Follows the places of a run in order."""
 
     def __init__(self) -> None:
-        self.learning: set[Loop] = (
-            set()
-        )  # the comprehensions in whose rounds a backward or a step happens
+        # the comprehensions in whose rounds a backward or a step happens
+        self.learning: set[Loop] = set()
         self._activations: dict[int, _Activation] = {}
         self._current: list[int] = []
         self._at: Place = ()  # the frames of the last visit, outermost first
@@ -161,9 +159,8 @@ class Rounds:
         for loop in around[len(state.rounds) :]:
             yield self._begin(state, loop)
         state.instruction, state.child = frame.instruction, child
-        state.counters = (
-            frame.counters or state.counters[:turned]
-        )  # a loop further out may have gone round as well
+        # a loop further out may have gone round as well
+        state.counters = frame.counters or state.counters[:turned]
         state.busy = state.busy or busy
 
     def _begin(self, state: _Activation, loop: Loop) -> Turn:

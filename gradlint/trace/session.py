@@ -79,9 +79,8 @@ class Stepper:
     place: Place
     name: str = ""
     held: list[Held] = field(default_factory=list)
-    seen: list[weakref.ref[torch.Tensor]] = field(
-        default_factory=list
-    )  # whom these identities are of
+    # whom these identities are of
+    seen: list[weakref.ref[torch.Tensor]] = field(default_factory=list)
     frozen: set[int] = field(default_factory=set)
     optimizer: Stepper | None = None
     enabled: bool | None = True
@@ -143,17 +142,14 @@ class Timeline:
     wanted: bool = False
     kept: bool = True
     batch: int | None = None  # that a DataLoader gave last, from 0
-    not_finite: tuple[str, int, int | None, Place] | None = (
-        None  # the first: what, step, batch, where
-    )
+    # the first: what, step, batch, where
+    not_finite: tuple[str, int, int | None, Place] | None = None
     on_norms: list[Callable[[int, dict[str, float | None]], None]] = field(default_factory=list)
     norms: list[tuple[int, dict[str, float | None]]] = field(default_factory=list)
-    losses: list[tuple[int, float]] = field(
-        default_factory=list
-    )  # of each backward, with the steps before it
-    trained: dict[Held, bool] = field(
-        default_factory=dict
-    )  # whether a step ever found a gradient that is not zero
+    # of each backward, with the steps before it
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    # whether a step ever found a gradient that is not zero
+    trained: dict[Held, bool] = field(default_factory=dict)
 
     def look(self, what: str, value: float, step: int, place: Place) -> None:
         """Takes down the first value that is not finite."""
@@ -191,9 +187,8 @@ class Session:
         self.scaler: Stepper | None = None
         self.compiled = self.runs_eagerly = False
         self.again = first
-        self._in_eval: list[
-            weakref.ref[torch.nn.Module]
-        ] = []  # put into it since the last backward
+        # put into it since the last backward
+        self._in_eval: list[weakref.ref[torch.nn.Module]] = []
         # The parts that an `eval()` put into eval mode, and no `train()` back, with the module that
         # was asked.
         self.asleep = weakref.WeakKeyDictionary[torch.nn.Module, weakref.ref[torch.nn.Module]]()
@@ -225,19 +220,16 @@ class Session:
         self.on_end: list[Callable[[], None]] = []
         self.scaled: dict[int, Op] = {}
         self.scales = False
-        self.left_out: list[
-            tuple[str, Held]
-        ] = []  # parameters that DDP missed, by the names that it gives them
-        self.refused_in_eval: list[
-            tuple[str, ...]
-        ] = []  # the recurrent layers of which cuDNN refused a backward
+        # parameters that DDP missed, by the names that it gives them
+        self.left_out: list[tuple[str, Held]] = []
+        # the recurrent layers of which cuDNN refused a backward
+        self.refused_in_eval: list[tuple[str, ...]] = []
         self.left_dark: dict[object, Place] = {}  # where grad mode was off and nothing was recorded
         self.collectives = Collectives()
         self._modules_made: dict[int, tuple[weakref.ref[torch.nn.Module], Place]] = {}
         self._flagged: set[tuple[Held, str]] = set()
-        self.hooks: dict[
-            CodeType, tuple[tuple[int, int], Place, Op, bool]
-        ] = {}  # of accumulated gradients
+        # of accumulated gradients
+        self.hooks: dict[CodeType, tuple[tuple[int, int], Place, Op, bool]] = {}
         self._firsts: dict[int, tuple[weakref.ref[torch.nn.Module], tuple[Held, int] | None]] = {}
         self._leaves: dict[Held, Op] = {}
         self._undo: list[Callable[[], None]] = []
@@ -250,9 +242,8 @@ class Session:
         """Begin to watch, in this thread."""
         enter_mode(self.recorder)
         self._is_on = True
-        ours = weakref.WeakMethod(
-            self._in_child
-        )  # what is registered stays for the life of the process
+        # what is registered stays for the life of the process
+        ours = weakref.WeakMethod(self._in_child)
         os.register_at_fork(after_in_child=lambda: (method := ours()) and method())
 
     def _in_child(self) -> None:
@@ -466,9 +457,8 @@ class Session:
 
     def find_modules(self) -> None:
         """The modules that were made before anybody watched: of them only the names are known."""
-        found = [
-            each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)
-        ]  # asks no proxy
+        # asks no proxy
+        found = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
         self.modules += map(weakref.ref, found)
 
     def first_parameter(self, module: torch.nn.Module) -> tuple[Held, int] | None:

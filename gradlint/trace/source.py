@@ -53,10 +53,8 @@ def once(
         key = (id(code), *at)
         found = known.get(key)
         if found is None:
-            found = known[key] = (
-                function(code, *at, **named),
-                code,
-            )  # kept, so that its id stays what it is
+            # kept, so that its id stays what it is
+            found = known[key] = (function(code, *at, **named), code)
         return found[0]
 
     functools.update_wrapper(answer, function)
@@ -87,9 +85,8 @@ class _File:
     functions: dict[tuple[int, str], ast.AST] = field(default_factory=dict)
     contexts: dict[Position, str] = field(default_factory=dict)
     returned: set[Position] = field(default_factory=set)
-    statements: set[Position] = field(
-        default_factory=set
-    )  # calls and items that are written, and nothing is made of
+    # calls and items that are written, and nothing is made of
+    statements: set[Position] = field(default_factory=set)
     comprehensions: list[_Comprehension] = field(default_factory=list)
 
 

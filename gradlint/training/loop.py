@@ -66,9 +66,8 @@ class Progress:
     skipped_in_a_row: int = 0
 
 
-_OVERFLOW = (
-    "the scaled gradients exceed float16"  # in the first windows, how the scaler finds its scale
-)
+# in the first windows, how the scaler finds its scale
+_OVERFLOW = "the scaled gradients exceed float16"
 
 
 def _alike(_batch: object) -> float:
@@ -214,9 +213,8 @@ class Trainer(Generic[Batch]):
                         last=last,
                     )
                     continue
-                loss = loss.to(
-                    torch.promote_types(loss.dtype, torch.float32)
-                )  # a sum of float16 soon is infinite
+                # a sum of float16 soon is infinite
+                loss = loss.to(torch.promote_types(loss.dtype, torch.float32))
                 # The number of ranks undoes the mean that DDP takes over them; `_update` divides by
                 # what is left.
                 self.scaler.scale(loss * (weight / total * self.ranks.count)).backward()  # type: ignore[no-untyped-call]
@@ -320,9 +318,8 @@ class Trainer(Generic[Batch]):
         assert self._epoch_start is not None
         set_random_state(self._epoch_start, self._generators)
         batches = iter(self.loader)
-        deque(
-            islice(batches, self.progress.batches), maxlen=0
-        )  # this leaves the loader's own generators as they were
+        # this leaves the loader's own generators as they were
+        deque(islice(batches, self.progress.batches), maxlen=0)
         set_random_state(self._resume_at)
         self._resume_at = None
         return batches

@@ -92,9 +92,8 @@ def _trial(precision: Precision, device: torch.device) -> str | None:
     weight = torch.ones(1, 1, device=device, requires_grad=True)
     optimizer = torch.optim.SGD([weight], lr=0.5)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "error"
-        )  # autocast and GradScaler switch themselves off with a warning
+        # autocast and GradScaler switch themselves off with a warning
+        warnings.simplefilter("error")
         try:
             scaler = precision.scaler()
             with precision.autocast():

@@ -90,9 +90,8 @@ from gradlint_rules.words import backward, loss_of, maker, places, to_sink, when
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-SPOILT_BY = frozenset(
-    ["GL101", "GL102", "GL104", "GL507", "GL508"]
-)  # cut elsewhere too; what was cut is part of several graphs
+# cut elsewhere too; what was cut is part of several graphs
+SPOILT_BY = frozenset(["GL101", "GL102", "GL104", "GL507", "GL508"])
 _HELP = (
     "Remove it and mend the cut: a loss computed from the model without a cut requires grad by "
     "itself."

@@ -158,9 +158,8 @@ class _Blocked:
     by: Value
     sink: Backward
     tape: Tape
-    is_computed: bool = (
-        True  # what is cut was computed from it before, and is not the parameter itself
-    )
+    # what is cut was computed from it before, and is not the parameter itself
+    is_computed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +169,8 @@ class _Written:
     """
 
     first: int  # the order of the first backward
-    given: AbstractSet[
-        int
-    ]  # by id: what gets other values, or the gradient to step on (`p.grad = before - after`)
+    # by id: what gets other values, or the gradient to step on (`p.grad = before - after`)
+    given: AbstractSet[int]
     attached: Sequence[Parameter]  # what a module gets by some name
 
     @classmethod
@@ -423,9 +421,8 @@ def _report_of_part(at: Span, all_blocked: list[_Blocked]) -> Report:
     )
     stack = first.by.cut_stack or first.by.stack
     related = places(at, *calls(stack, first.sink.stack), to_sink(first.sink))
-    computed = any(
-        blocked.is_computed for blocked in all_blocked
-    )  # with a graph that nobody asks for
+    # with a graph that nobody asks for
+    computed = any(blocked.is_computed for blocked in all_blocked)
     is_usual = (first.by.cut is Cut.GRAD_MODE and not computed) or first.by.dtype is DType.BOOL
     severity = Severity.NOTE if is_usual else None
     return Report(at, message, _HELP_OF_PART, related, severity, hints=hint_of_sample(first.by))

@@ -124,9 +124,8 @@ def check(paths: Paths) -> Iterator[Report]:
     trained = distinct(leaf for sink in sinks for leaf in sink.leaves)
     told: set[_Key] = set()
     shared = {at for at, _ in needed}
-    measures = {
-        _key(unused.fact) for _, unused in found if _is_measure(unused)
-    }  # in one round, and so in all
+    # in one round, and so in all
+    measures = {_key(unused.fact) for _, unused in found if _is_measure(unused)}
     for tape, unused in found:
         only = _trained_by_it_alone(unused, tape, trained)
         key = _key(unused.fact)

@@ -111,9 +111,8 @@ def _written(event: InPlace) -> dict[str, str]:
         for leaf in leaves(value)
         if leaf.parameter is not event.before.parameter
     ]
-    is_lost = (
-        bool(others) and event.before.kind is not Kind.PARAMETER
-    )  # to a parameter nothing else can be bound
+    # to a parameter nothing else can be bound
+    is_lost = bool(others) and event.before.kind is not Kind.PARAMETER
     return {"gradient": "yes" if is_lost else "", "of": "part"}
 
 

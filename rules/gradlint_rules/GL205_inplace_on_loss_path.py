@@ -82,12 +82,8 @@ _REFUSED = {
     "dsplit",
     "unbind",
 }
-_REFUSED |= {
-    "expand",
-    "expand_as",
-    "broadcast_to",
-    "broadcast_tensors",
-}  # one of several views, or elements that share
+# one of several views, or elements that share
+_REFUSED |= {"expand", "expand_as", "broadcast_to", "broadcast_tensors"}
 _HELP = "Nothing needs to change; out of place it would stay right whatever comes before it."
 
 

@@ -154,15 +154,13 @@ def _unused(paths: Paths) -> set[int]:
 
 
 def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Backward]]:
-    needed = {
-        id(value) for sink in tape.backwards() for value in sink.ancestors
-    }  # for training, frozen or not
+    # for training, frozen or not
+    needed = {id(value) for sink in tape.backwards() for value in sink.ancestors}
     modes = Modes()
     evaluated: set[int] = set()  # ids of changes of mode under which something was evaluated
     used: list[tuple[ModuleCall, TrainMode | None]] = []  # what the next backward can run through
-    meant: dict[
-        int, bool
-    ] = {}  # by the id of a module: whether it is trained in eval mode from the first step on
+    # by the id of a module: whether it is trained in eval mode from the first step on
+    meant: dict[int, bool] = {}
     for event in tape.among(TrainMode, ModuleCall, Backward):
         if isinstance(event, TrainMode):
             modes.change(event)

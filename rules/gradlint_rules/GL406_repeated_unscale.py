@@ -79,9 +79,8 @@ from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_STEPS = re.compile(
-    r"optim\w*step|step_optim"
-)  # `xm.optimizer_step(optimizer)`: out of view, and may do it all
+# `xm.optimizer_step(optimizer)`: out of view, and may do it all
+_STEPS = re.compile(r"optim\w*step|step_optim")
 _HELP = "Unscale each optimizer once, right before the step; clip all of its parameters after that."
 
 

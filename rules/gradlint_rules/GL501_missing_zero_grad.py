@@ -131,10 +131,8 @@ def check(paths: Paths) -> Iterator[Report]:
     """
     told: set[Span | tuple[Key, _Identity]] = set()
     for account, update, sink in _never_cleared(accounts(paths), paths):
-        root = (
-            key(update.step),
-            account.optimizer.identity,
-        )  # however many losses one clearing is missing for
+        # however many losses one clearing is missing for
+        root = (key(update.step), account.optimizer.identity)
         if not {sink.at, root} & told:
             told |= {sink.at, root}
             yield _report(account, update, sink)

@@ -190,9 +190,8 @@ def _is_over_a_stream(loop: Iteration, sinks: Sequence[Backward]) -> bool:
     return loop.over == "window" or _differ(loop, sinks, _batches)
 
 
-_Parts = dict[
-    tuple[Span, object], set[object]
-]  # by where they are made and, where that is known, of what
+# by where they are made and, where that is known, of what
+_Parts = dict[tuple[Span, object], set[object]]
 
 
 def _differ(

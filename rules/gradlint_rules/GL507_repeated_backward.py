@@ -152,9 +152,8 @@ def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
         Related(value.at, "computed here, and part of both graphs"),
         Related(first.at, "freed by this backward"),
     ]
-    at = (
-        _kept(arrival.tape, sink, value) if sink.assumed else sink.at
-    )  # nobody has written what drives a part
+    # nobody has written what drives a part
+    at = _kept(arrival.tape, sink, value) if sink.assumed else sink.at
     return Report(at, message, advice, places(at, *met), hints=_carried(sink, first))
 
 

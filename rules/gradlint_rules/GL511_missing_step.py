@@ -97,12 +97,8 @@ from gradlint_rules.words import backward, owners, places, shortly
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_UNREGISTERED = (
-    "plain-container",
-    "non-leaf-parameter",
-    "non-leaf-grad",
-    "non-leaf-attribute",
-)  # GL514, GL515
+# GL514, GL515
+_UNREGISTERED = ("plain-container", "non-leaf-parameter", "non-leaf-grad", "non-leaf-attribute")
 _COMPARES = re.compile(r"[<>%]|== *\d")
 
 
@@ -134,9 +130,8 @@ def _without_step(paths: Paths) -> Iterator[Report]:
         )
         if not found or not _never_steps(optimizer, paths):
             continue
-        own = [
-            each for each in found if each[0] not in used
-        ]  # the generator's loss comes to the critic, too
+        # the generator's loss comes to the critic, too
+        own = [each for each in found if each[0] not in used]
         for sink, clearing in own or found:
             if sink.at not in told and not _is_tried(sink, account):
                 told.add(sink.at)

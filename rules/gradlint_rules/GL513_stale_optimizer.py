@@ -250,9 +250,8 @@ def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost
     if not tape.complete or not all(_is_part_of_model(leaf) for leaf in trained):
         return None
     if tape.facts("gradient-set") or tape.facts("hidden-shards"):
-        return (
-            None  # gradients are given to the other model by hand; a shard stands for the parameter
-        )
+        # gradients are given to the other model by hand; a shard stands for the parameter
+        return None
     parameters = {id(leaf.parameter): leaf for leaf in trained if leaf.kind is Kind.PARAMETER}
     first = min((each.order for each in optimizers if each.order is not None), default=None)
     later = [

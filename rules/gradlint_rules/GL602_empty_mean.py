@@ -113,12 +113,8 @@ _TURNS = {
 _SAME |= {"contiguous", "expand", "expand_as", "detach", "cpu", "cuda"} | _COUNTS
 _PARTS = {"split", "chunk", "narrow", "index_select", "gather", "unbind", "select"}
 _FILLS = {"fill_diagonal", "fill"}
-_UNIONS = {
-    "view",
-    "or",
-    "bitwise_or",
-    "logical_or",
-}  # a view: what was written to another of the same memory
+# a view: what was written to another of the same memory
+_UNIONS = {"view", "or", "bitwise_or", "logical_or"}
 _PRODUCTS = {"mul", "multiply"}
 # What these make of a selection can have elements although it has none:
 _OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add"}
@@ -191,9 +187,8 @@ def _empty_means(values: Iterable[Value]) -> Iterator[_Mean]:
             continue
         if bare(value.op) in _RATIOS and len(value.inputs) == 2:
             mask = _counted(value.inputs[1])
-            is_shown = (
-                value.inputs[1].at != value.at
-            )  # else a library does it all, with guards of its own
+            # else a library does it all, with guards of its own
+            is_shown = value.inputs[1].at != value.at
             if (
                 mask is not None
                 and _comes_from_sum(value.inputs[0])
@@ -222,9 +217,8 @@ def _counted(denominator: Value) -> Value | None:
             summed and bare(value.op) in _PRODUCTS
         ):  # nothing is selected where one factor selects nothing
             return next((mask for mask in map(_factor, value.inputs) if mask is not None), None)
-        is_part = (
-            summed and bare(value.op) in _PARTS | _SELECTS
-        )  # of a mask: selects no more than the whole
+        # of a mask: selects no more than the whole
+        is_part = summed and bare(value.op) in _PARTS | _SELECTS
         if (
             not (is_part or bare(value.op) in _SAME)
             or not value.inputs

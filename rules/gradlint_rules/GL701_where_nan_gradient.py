@@ -137,9 +137,8 @@ def check(paths: Paths) -> Iterator[Report]:
             yield _infinite(found)
 
     seen = list(paths.some(lambda tape: tape.facts("not-finite")))
-    told |= (
-        {report.at for report in GL602_empty_mean.check(paths)} if seen else set()
-    )  # that says why
+    # that says why
+    told |= {report.at for report in GL602_empty_mean.check(paths)} if seen else set()
     for fact in seen:
         if fact.value is not None and fact.value.at not in told:
             told.add(fact.value.at)

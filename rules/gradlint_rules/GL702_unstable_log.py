@@ -148,9 +148,8 @@ def _logs(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
         return
     values = taught(arrival.sink, arrival.tape)
     logs = [value for value in values if value.inputs and _probability(value) is not None]
-    guarded_in_vain = {
-        id(found.operation) for found in guarded_in(values if logs else ())
-    }  # GL701 tells of it
+    # GL701 tells of it
+    guarded_in_vain = {id(found.operation) for found in guarded_in(values if logs else ())}
     for value in logs:
         if id(value) not in guarded_in_vain:
             yield value.at, value

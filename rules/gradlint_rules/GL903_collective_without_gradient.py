@@ -138,9 +138,8 @@ def _is_put_back(cut: Value, values: Sequence[Value]) -> bool:
     sent = {id(part) for source in cut.inputs for part in unchanged(source, selected=False)}
     joins = [value for value in values if bare(value.op) in _JOINS]
     met = [join for join in joins if any(_shows(source, cut) for source in join.inputs)]
-    joined = [
-        source for join in met for source in join.inputs if source.requires_grad
-    ]  # and not `own.detach()`
+    # and not `own.detach()`
+    joined = [source for join in met for source in join.inputs if source.requires_grad]
     return any(id(part) in sent for source in joined for part in unchanged(source, selected=False))
 
 

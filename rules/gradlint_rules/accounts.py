@@ -31,10 +31,8 @@ from gradlint_rules.held import identities, share
 from gradlint_rules.words import bare
 
 Key = tuple[Span, tuple[Span, ...]]  # a place in the source and the calls that led there
-ELSEWHERE = (
-    "autograd.grad",
-    "compute_loss",
-)  # gives gradients back; is cleared and stepped where nobody sees it
+# gives gradients back; is cleared and stepped where nobody sees it
+ELSEWHERE = ("autograd.grad", "compute_loss")
 _ZEROES = {"zero", "fill", "mul"}
 _KINDS = (Backward, OptimizerStep, Clip, ZeroGrad, InPlace, "gradient-set")
 
@@ -260,9 +258,8 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
                         if not gradient.used
                     ]
                     pending = []
-                    given = given and not isinstance(
-                        event, ZeroGrad
-                    )  # what was read before it is no longer there
+                    # what was read before it is no longer there
+                    given = given and not isinstance(event, ZeroGrad)
                 for gradient in pending:
                     if isinstance(event, ZeroGrad) and _is_exact(event, optimizer, tape):
                         gradient.cleared += event.parameters
@@ -301,10 +298,8 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
     if isinstance(event, InPlace):
         if not _may_clear(event):
             return None
-        values: tuple[Value, ...] = (
-            event.before,
-            *event.before.inputs,
-        )  # `p.grad`, or `p.grad.data`
+        # `p.grad`, or `p.grad.data`
+        values: tuple[Value, ...] = (event.before, *event.before.inputs)
     else:
         values = event.parameters
         if event.optimizer is optimizer:

@@ -304,9 +304,8 @@ def is_never_negative(value: Value, depth: int = 0) -> bool:
             for source in found.inputs
             if len(found.inputs) == 1 or source.dtype is not DType.INTEGER
         ]
-        return all(
-            _adds_nothing_negative(source, depth + 1) for source in terms
-        )  # an index is no term
+        # an index is no term
+        return all(_adds_nothing_negative(source, depth + 1) for source in terms)
     return (
         name in ("abs", "norm", "vector_norm")
         or name in _RELU

@@ -33,9 +33,8 @@ class Update:
 
     step: OptimizerStep
     passes: list[Pass] = field(default_factory=list)
-    is_reduced: bool = (
-        False  # by hand: gradients went through a collective, or code out of view may see to it
-    )
+    # by hand: gradients went through a collective, or code out of view may see to it
+    is_reduced: bool = False
 
 
 def replicas(tape: Tape, *also: str) -> list[Module]:

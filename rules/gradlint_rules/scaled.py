@@ -47,12 +47,8 @@ _SIZES = (
     "sum",
     "vector_norm",
 )
-_OF_NUMBERS = (
-    "item",
-    "tolist",
-    "float",
-    "python",
-)  # what leaves the size of a tensor what it is, or adds to it
+# what leaves the size of a tensor what it is, or adds to it
+_OF_NUMBERS = ("item", "tolist", "float", "python")
 
 
 @dataclass(eq=False, slots=True)

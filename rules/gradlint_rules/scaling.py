@@ -217,9 +217,8 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         step = next(source.statement(each) for each in calls_of(gate, "step"))
         return source.move_before(moved, source.block(step)[0] if step in gate.body else step)
     loop = loop_around(again, source)
-    adds = any(
-        True for _ in calls_of(loop, "backward")
-    )  # the window's last gradient is there behind the loop
+    # the window's last gradient is there behind the loop
+    adds = any(True for _ in calls_of(loop, "backward"))
     return source.move_after([again], loop) if adds else source.move_before([again], loop)
 
 

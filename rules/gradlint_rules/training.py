@@ -907,9 +907,8 @@ def _reads(code: ast.AST, target: ast.expr, source: FixSource) -> bool:
         for node in reads
         if node is not target.value and source.text(node) == source.text(target.value)
     ]
-    return any(
-        isinstance(node.ctx, ast.Load) for node in owners
-    )  # `for key, state in self.states.items()`
+    # `for key, state in self.states.items()`
+    return any(isinstance(node.ctx, ast.Load) for node in owners)
 
 
 def _carried(loop: ast.For | ast.While) -> list[str]:

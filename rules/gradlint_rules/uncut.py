@@ -19,9 +19,8 @@ _COPIES = {"tensor", "as_tensor", "FloatTensor", "Tensor", "DoubleTensor", "Half
 _LISTS = (ast.List, ast.ListComp, ast.Tuple)
 _OUT_OF_TORCH = {"numpy", "tolist", "cpu", "item"}
 _MATHS = {"exp", "log", "sqrt", "tanh", "sin", "cos", "log1p", "expm1", "floor", "ceil"}
-_UP_TO_OUTPUTS = (
-    3  # arguments of `torch.autograd.grad` by position: `outputs`, `inputs`, `grad_outputs`
-)
+# arguments of `torch.autograd.grad` by position: `outputs`, `inputs`, `grad_outputs`
+_UP_TO_OUTPUTS = 3
 _STEPS = {"round", "floor", "ceil", "trunc", "sign", "sgn"}
 _TO_WHOLE = {"long", "int", "short", "char", "byte", "bool", "to", "type"}
 _TO_FLOAT = {"float", "double", "half", "bfloat16", "to", "type", "type_as"}

@@ -93,9 +93,8 @@ def _not_apart(values: Sequence[Value], sink: Backward) -> Sequence[Value]:
         value = pending.pop()
         if id(value) not in met:
             met.add(id(value))
-            pending += (
-                value.inputs[-1:] if TOLD_APART in value.flags else value.inputs
-            )  # its own parameters are last
+            # its own parameters are last
+            pending += value.inputs[-1:] if TOLD_APART in value.flags else value.inputs
     return [value for value in values if id(value) in met]
 
 

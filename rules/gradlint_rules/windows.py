@@ -418,9 +418,8 @@ def _shared(sinks: Sequence[Backward]) -> frozenset[int]:
     first, *others = ({id(value) for value in sink.ancestors} for sink in sinks)
     shared = first.intersection(*others)
     own = [value for value in sinks[0].ancestors if id(value) not in shared]
-    depth = len(
-        sinks[0].iteration
-    )  # what is made before the rounds, and is of one alone, is a part as well
+    # what is made before the rounds, and is of one alone, is a part as well
+    depth = len(sinks[0].iteration)
     differs = any(value.kind is Kind.DATA or len(value.iteration) < depth for value in own)
     return frozenset(shared) if differs or any(map(_is_part, sinks[0].ancestors)) else frozenset()
 

@@ -63,9 +63,8 @@ class Run:
     """What one run showed."""
 
     kinds: set[str] = field(default_factory=set)  # of exceptions
-    cut_off: list[float] = field(
-        default_factory=list
-    )  # the losses that came to leaves, and to no parameter
+    # the losses that came to leaves, and to no parameter
+    cut_off: list[float] = field(default_factory=list)
     parameters: list[Any] = field(default_factory=list)  # what the optimizer holds
     reached: list[set[Any]] = field(default_factory=list)  # what each backward came to
 

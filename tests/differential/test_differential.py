@@ -24,10 +24,8 @@ from gradlint.finding import Severity
 from gradlint.tape import Kind, Tape, leaves
 
 PROGRAMS = int(os.environ.get("GRADLINT_PROGRAMS", "500"))
-AGREEMENT = {
-    "fixed": 0.995,
-    "drawn": 0.99,
-}  # of what is said; three of 500 in the next draw are no change for the worse
+# of what is said; three of 500 in the next draw are no change for the worse
+AGREEMENT = {"fixed": 0.995, "drawn": 0.99}
 ROUTES = 0.995  # of where gradients come to
 KINDS = {
     "gradient": ["GL101", "GL102", "GL103", "GL104", "GL105", "GL107"],
@@ -46,9 +44,8 @@ class Verdict:
     program: Program
     raised: dict[str, list[dict[str, bool]]]
     reported: dict[str, list[str]]
-    unfounded: frozenset[
-        str
-    ]  # reported kinds that torch never comes to, even if what it raises is passed over
+    # reported kinds that torch never comes to, even if what it raises is passed over
+    unfounded: frozenset[str]
 
     @property
     def agrees(self) -> bool:

@@ -88,9 +88,8 @@ def _replace(tree: ast.AST, choose: random.Random) -> None:
     if not places:
         return
     node, field, _ = choose.choice(places)
-    setattr(
-        node, field, copy.deepcopy(choose.choice(places)[2])
-    )  # else a part could come to hold itself
+    # else a part could come to hold itself
+    setattr(node, field, copy.deepcopy(choose.choice(places)[2]))
 
 
 def _wrap(tree: ast.AST, choose: random.Random) -> None:

@@ -72,9 +72,8 @@ for _name in _TRAINERS:
     parent(_name, TRAINER)
 _LOADING = ("from_pretrained", "from_config", "_from_config")
 _HALF = ("float16", "fp16")
-_CHANGES = re.compile(
-    "adapter|lora|peft|cast|float|upcast"
-)  # methods of a model that change its parameters
+# methods of a model that change its parameters
+_CHANGES = re.compile("adapter|lora|peft|cast|float|upcast")
 _SETTINGS = (
     "args",
     "state",
@@ -149,9 +148,8 @@ def _run(m: Machine, trainer: Abstract, name: str, called: Abstract, call: Call)
         else:
             compute(m, called, model, inputs, call)
 
-    rounds.run(
-        m, sink_call(name, written), ROUNDS, trainer, batch, only_if_kept=True
-    )  # steps are long
+    # steps are long
+    rounds.run(m, sink_call(name, written), ROUNDS, trainer, batch, only_if_kept=True)
 
 
 @method(TRAINER, "train")

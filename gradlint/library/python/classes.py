@@ -266,9 +266,8 @@ def _unknown_is(value: Unknown, name: str, kind: type | None) -> bool | None:
     if name == own:
         return True
     if kind is not None:
-        return (
-            None if kind in _PROTOCOLS or (kind is list and value.type == "array") else False
-        )  # `x.tolist()`
+        # `x.tolist()`
+        return None if kind in _PROTOCOLS or (kind is list and value.type == "array") else False
     return (
         None
         if name.partition(".")[0] == own.partition(".")[0] and name not in _NAMES.values()

@@ -19,9 +19,8 @@ from gradlint.source.concrete import newer, statements
 from gradlint.source.concrete.places import Places
 from gradlint.source.parse import split_lines
 
-_STOP = re.compile(
-    r"error at (\d+):(\d+)"
-)  # libcst's parser behind a token; its tokenizer does not say where
+# libcst's parser behind a token; its tokenizer does not say where
+_STOP = re.compile(r"error at (\d+):(\d+)")
 _BRACKET = re.compile(r"[(\[{]|[)\]}]")
 _LINK = re.compile(r"[-+*/%@.~(\[<>]|\b(?:not|if|elif|lambda|await)\b")
 _DEPTH = 1_000  # brackets

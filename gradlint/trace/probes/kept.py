@@ -29,9 +29,8 @@ from gradlint.trace.session import Session
 _WATCHED = 6  # the losses of so many first steps
 _RECENT = 8  # of which so many last ones are compared with a new one
 _PILE = 3  # so many of them alive are a pile
-_SUSPECT = (
-    2  # results of so many steps in one place may become one: the next steps are recorded, too
-)
+# results of so many steps in one place may become one: the next steps are recorded, too
+_SUSPECT = 2
 _DEEP = 3  # a tensor lies in a record: in the dictionary of an object, which lies in a list
 _MANY = 24  # results of a step that are asked about
 _LONG = 1000  # a deque of fewer is a window
@@ -85,9 +84,8 @@ class _Piles:
     """
 
     losses: list[_Loss] = field(default_factory=list)
-    sinks: list[tuple[int, Op]] = field(
-        default_factory=list
-    )  # what was back-propagated, by the step
+    # what was back-propagated, by the step
+    sinks: list[tuple[int, Op]] = field(default_factory=list)
     seen: dict[int, _Seen] = field(default_factory=dict)
     is_suspected: bool = False
     is_told: bool = False

@@ -53,9 +53,8 @@ def held(session: Session, optimizer: Any) -> Stepper:
     """The record of an optimizer, with the parameters that it holds now."""
     optimizer = _wrapped(optimizer)
     stepper = session.stepper(optimizer)
-    stepper.unscales = (
-        getattr(optimizer, "_step_supports_amp_scaling", False) is True
-    )  # torch 2.13: `fused=True`
+    # torch 2.13: `fused=True`
+    stepper.unscales = getattr(optimizer, "_step_supports_amp_scaling", False) is True
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     same = len(parameters) == len(stepper.seen)
     if not same or any(

@@ -58,9 +58,8 @@ class _Regions:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._now: _Region | None = None
-        self._seen: dict[
-            Key, int
-        ] = {}  # how often each has been looked into, and nothing came of it
+        # how often each has been looked into, and nothing came of it
+        self._seen: dict[Key, int] = {}
         self._feeding: set[Key] = set()  # a loss came out of them, or something was written there
 
     def enter(self, original: Callable[..., Any]) -> Callable[..., Any]:

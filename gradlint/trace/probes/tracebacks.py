@@ -42,9 +42,8 @@ def _walk_traceback(original: Callable[..., Iterable[_Step]]) -> Callable[..., I
         steps = list(original(trace))
         left = list(unwatched(reversed(steps), _code))
         begins_with_us = bool(steps) and (not left or left[-1] is not steps[0])
-        return (
-            iter(steps) if begins_with_us else reversed(left)
-        )  # who goes step by step asks for this very one
+        # who goes step by step asks for this very one
+        return iter(steps) if begins_with_us else reversed(left)
 
     return walk
 

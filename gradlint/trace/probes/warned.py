@@ -24,9 +24,8 @@ def install(session: Session) -> None:
     """Put the probe in its place; compilers know `warnings.warn`, which goes back for them."""
     session.before_compiling.append(session.replace(warnings, "warn", _warn))
     session.replace(warnings, "_showwarnmsg", _show)
-    warnings.filterwarnings(
-        "always", module=r"gradlint\.trace\."
-    )  # they come to `_show`, which finds their line
+    # they come to `_show`, which finds their line
+    warnings.filterwarnings("always", module=r"gradlint\.trace\.")
     filters: Any = warnings.filters  # a list, which `catch_warnings` puts others in the place of
     ours = filters[0]
     session.on_end.append(lambda: filters.remove(ours) if ours in filters else None)
@@ -77,9 +76,8 @@ def _tell_again(told: warnings.WarningMessage) -> None:
         itertools.dropwhile(lambda each: (each.f_code.co_filename, each.f_lineno) != here, called)
     )
     for ours in within[:1]:
-        ours.f_globals.get(
-            "__warningregistry__", {}
-        ).clear()  # where the program's filters tell a line of ours once
+        # where the program's filters tell a line of ours once
+        ours.f_globals.get("__warningregistry__", {}).clear()
     meant = next(unwatched(within, _code), None)
     if meant is not None:
         names = meant.f_globals
