@@ -30,8 +30,8 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
+from gradlint.library.creation import WRITTEN_OUT
 from gradlint.library.modules import MODULE, is_module, is_parameter, named_parameters
-from gradlint.library.ops import WRITTEN_OUT
 from gradlint.library.python import records
 from gradlint.tape import Cut, Kind, Value, leaves
 

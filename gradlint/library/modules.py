@@ -42,8 +42,9 @@ from gradlint.library import losses
 from gradlint.library.autograd import clears, refuse_in_transform
 from gradlint.library.devices import place
 from gradlint.library.effects import LayerEffect, layer
-from gradlint.library.ops import INDICES, set_requires_grad
+from gradlint.library.flags import set_requires_grad
 from gradlint.library.python.results import argument
+from gradlint.library.results import INDICES
 from gradlint.tape import DType, Kind
 
 if TYPE_CHECKING:

@@ -41,8 +41,8 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
+from gradlint.library.flags import set_requires_grad
 from gradlint.library.frameworks import rounds
-from gradlint.library.ops import set_requires_grad
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

@@ -1,0 +1,148 @@
+"""Casts and moves of a tensor: `.to(…)`, `.float()`, `.cuda()`, `.contiguous()`."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import layouts, tensors
+from gradlint.interpret.dtypes import DTYPES, dtype_of
+from gradlint.interpret.registry import (
+    method,
+)
+from gradlint.interpret.values import (
+    Abstract,
+    Call,
+    Const,
+    Lib,
+    Tensor,
+)
+from gradlint.library import sameness
+from gradlint.library.devices import (
+    goes_to,
+    is_from_out_of_view,
+    is_made_there,
+    place,
+    send,
+)
+from gradlint.library.effects import lookup
+from gradlint.tape import DType, Kind
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+_CASTS = (
+    "to",
+    "type",
+    "type_as",
+    "cuda",
+    "cpu",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "long",
+    "int",
+    "bool",
+    "short",
+    "char",
+    "byte",
+)
+
+
+@method("torch.Tensor", *_CASTS)
+def cast(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    """`.to(…)`, `.float()`, `.cuda()`: the graph is kept, unless the dtype has no gradient."""
+    place(m, call)
+    name = call.called
+    wanted = DTYPES.get(name) if name in DTYPES else _wanted_dtype(m, call)
+    if name in ("char", "byte"):
+        wanted = DType.INTEGER
+    return converted(m, tensor, f"torch.Tensor.{name}", wanted, call)
+
+
+def _wanted_dtype(m: Machine, call: Call) -> DType | None:
+    for value in call.values:
+        if isinstance(value, Tensor) and call.called in ("to", "type_as"):
+            return value.node.dtype
+        found = dtype_of(value)
+        if found is not None:
+            return found
+    return None
+
+
+def _asks_for_float32(call: Call) -> bool:
+    asked = [value.name for value in call.values if isinstance(value, Lib)]
+    return call.called == "float" or (
+        len(call.values) == 1 and asked in (["torch.float32"], ["torch.float"])
+    )
+
+
+def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call: Call) -> Tensor:
+    node = tensor.node
+    if call.values and all(
+        isinstance(value, Const) and value.value is None for value in call.values
+    ):
+        return tensor  # `x.to(device)` with the default of `device=None`
+    if wanted is not None and not wanted.is_differentiable:
+        made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
+        made.flags |= {tape.CAST}
+    elif (
+        not node.requires_grad
+        and node.kind in (Kind.CONSTANT, Kind.DATA)
+        and "memory_format" not in call.kwargs
+    ):
+        if "in-numpy" not in node.flags and (
+            wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN
+        ):
+            send(m, node, call)
+            return tensor
+        made = copy.copy(node)  # another tensor: what requires grad from now on is this one alone
+    elif not m.autocast and sameness.changes_nothing(m, tensor, wanted, call):
+        return tensor
+    else:
+        made = tensors.operation(m, name, [node], call.node, call.frame)
+        if call.constant(None, "copy") is not True:
+            made.flags |= {tape.MAY_SHARE}
+        if _goes_nowhere(m, node, call) if wanted is None else _asks_for_float32(call):
+            # where it was made there, and so: then torch gives back the very tensor
+            made.flags |= {"stays-put"}
+        if wanted is not None:
+            made.flags |= {"converted"}
+    made.dtype = wanted or node.dtype
+    made.storage = tape.Storage()
+    if node.number in (0, 1):
+        made.number, made.arguments = node.number, node.arguments
+    m.identify(made, m.symbol(tensor))
+    made.flags |= {"cast"}
+    return Tensor(made)
+
+
+def _goes_nowhere(m: Machine, node: tape.Value, call: Call) -> bool:
+    """Whether a tensor is sent where it may be: to the CPU, or the device of what it was computed
+    from.
+    """
+    made_of = list(tape.ancestors(node))
+    for leaf in tape.ancestors(node):
+        wrapped = m.state.get("wrapped", {}).get(id(leaf))  # by an `nn.Parameter`
+        made_of += tape.ancestors(wrapped) if wrapped is not None else ()
+    return (
+        goes_to(m, call) == "cpu"
+        or is_made_there(m, made_of, call)
+        or is_from_out_of_view(m, made_of)
+    )
+
+
+@method("torch.Tensor", "contiguous")
+def contiguous(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    """`x.contiguous()`: the very tensor where its elements lie in order, else what has its numbers
+    in other memory.
+    """
+    if not call.values and layouts.is_in_order(m, tensor.node):
+        return tensor
+    made = tensors.apply(
+        m, "torch.Tensor.contiguous", [tensor], call.node, call.frame, lookup("contiguous")
+    )
+    made.node.flags |= {tape.MAY_SHARE}
+    m.identify(made.node, m.symbol(tensor))
+    return made

@@ -1,0 +1,165 @@
+"""The flag `requires_grad` of a tensor: reading it, setting it, freezing and thawing parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import conditions, tensors
+from gradlint.interpret.machine import Raised
+from gradlint.interpret.registry import (
+    attribute,
+    method,
+)
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Abstract,
+    Call,
+    Object,
+    Tensor,
+    Test,
+)
+from gradlint.library.autograd import (
+    refuse_in_transform,
+)
+from gradlint.tape import Cut, Kind
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+@method("torch.Tensor", "requires_grad_")
+def requires_grad_(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    refuse_in_transform(m, "requires_grad_", call)
+    wanted = call.constant(0, "requires_grad", True)
+    set_requires_grad(m, tensor, wanted is not False, call, "torch.Tensor.requires_grad_")
+    return tensor
+
+
+@method("torch.Tensor", "__set_requires_grad__")
+def assign_requires_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    wanted = conditions.truth(m, call.args[0])
+    if wanted is not None:
+        set_requires_grad(m, tensor, wanted, call, "requires_grad")
+    elif tensor.node.parameter is not None:
+        tensor.node.assumed = True
+        set_requires_grad(
+            m,
+            tensor,
+            conditions.decide(m, call.args[0], call.node, call.frame),
+            call,
+            "requires_grad",
+        )
+    return NONE
+
+
+def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: str) -> None:
+    """Makes a tensor a leaf that requires grad, or freezes one."""
+    from gradlint.library import holdings
+
+    node = tensor.node
+    if node.parameter is not None:
+        at, what = call.frame.span(call.node), "thawed" if wanted else "frozen"
+        m.emit(tape.Fact(at=at, what=what, value=node, text=call.frame.text(call.node)))
+    is_refused = op == "requires_grad" or (op == "torch.Tensor.requires_grad_" and not wanted)
+    if is_refused and node.records and not node.is_leaf:
+        _refuses_flag(m, node, call)
+    if not wanted:
+        holdings.freezes_data(m, tensor, call)
+    if wanted == node.requires_grad:
+        holdings.freezes_rows(m, tensor, call)
+        return
+    if wanted:
+        if node.parameter is not None and node.kind is Kind.PARAMETER:
+            made = _again(m, node, call)
+            made.requires_grad, made.cut = True, None
+        else:
+            if node.inference and not m.grad.inference:
+                m.emit(
+                    tape.Fact(
+                        at=call.frame.span(call.node),
+                        what="inference-tensor-used",
+                        value=node,
+                        detail=op,
+                    )
+                )
+            made = tensors.value(
+                m,
+                op,
+                Kind.LEAF,
+                (node,),
+                call.node,
+                call.frame,
+                requires_grad=True,
+                dtype=node.dtype,
+            )
+            made.parameter = tape.Parameter(node.name, None, made.at)
+            made.number, made.inference, made.inference_at = None, node.inference, node.inference_at
+            tensor.detached = False
+            if node.inference and not m.grad.inference:
+                m.emit(
+                    tape.Fact(
+                        at=made.at, what="inference-tensor", value=node, detail="requires_grad"
+                    )
+                )
+    elif node.kind in (Kind.PARAMETER, Kind.LEAF):
+        made = _again(m, node, call)
+        made.requires_grad, made.cut, made.cut_at, made.cut_stack = (
+            False,
+            Cut.FROZEN,
+            call.frame.span(call.node),
+            m.where,
+        )
+        if holdings.is_named(node, call):
+            made.flags |= {"frozen-by-name"}
+    else:
+        return
+    made.storage, made.name = node.storage, node.name
+    tensor.node = made
+    if wanted:
+        holdings.thaws_rows(m, tensor, call)
+
+
+def _refuses_flag(m: Machine, node: tape.Value, call: Call) -> None:
+    """Ends the program as torch does: the flag of what is computed from what requires grad cannot
+    be set (torch 2.13).
+
+    `requires_grad_()` alone asks for what is so already.
+    """
+    if all(value.assumed for value in tape.leaves(node)):
+        return
+    at = call.frame.span(call.node)
+    m.emit(tape.Fact(at=at, what="flag-refused", value=node))
+    raise Raised(Object("builtins.RuntimeError", at), at)
+
+
+def _again(m: Machine, node: tape.Value, call: Call) -> tape.Value:
+    """The same parameter as a new value."""
+    made = tensors.value(
+        m, node.op, node.kind, (), call.node, call.frame, assumed=node.assumed, dtype=node.dtype
+    )
+    made.parameter, made.at, made.stack, made.text = node.parameter, node.at, node.stack, node.text
+    return made
+
+
+@attribute("torch.Tensor", "requires_grad")
+def requires_grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    node = tensor.node
+    if node.assumed:
+        test = grad_test(m, tensor)
+        m.state.setdefault("grad-tests", {})[test.subject] = node
+        return (
+            conditions.boolean(m, test, f"{node.title}.requires_grad")
+            if node.requires_grad
+            else FALSE
+        )
+    return TRUE if node.requires_grad else FALSE
+
+
+def grad_test(m: Machine, tensor: Tensor) -> Test:
+    """The question whether a tensor out of view requires grad."""
+    return Test(
+        m.symbol(tensor).derive("requires_grad", f"{tensor.node.title}.requires_grad"), "true"
+    )
