@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.calls import call_unknown, construct, library_receiver
-from gradlint.interpret.expressions import derived
 from gradlint.interpret.machine import ATTRIBUTE, Raised, handles
 from gradlint.interpret.registry import (
     MethodHandler,
@@ -15,6 +14,7 @@ from gradlint.interpret.registry import (
     find_method,
     member_name,
 )  # fmt: skip
+from gradlint.interpret.subscripts import derived
 from gradlint.interpret.values import (
     NONE,
     Abstract,

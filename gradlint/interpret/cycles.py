@@ -8,8 +8,10 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.expressions import hashable, lookup_name, state_of
+from gradlint.interpret.comparisons import state_of
+from gradlint.interpret.keys import hashable
 from gradlint.interpret.machine import Frame
+from gradlint.interpret.names import lookup_name
 from gradlint.interpret.values import (
     Abstract,
     Bound,

@@ -15,6 +15,7 @@ from gradlint.interpret import ahead, counters, estimates, shapes, tensors
 from gradlint.interpret.calls import library_receiver, run_generator
 from gradlint.interpret.machine import ITERATE, MAX_ITEMS, Visit, handles
 from gradlint.interpret.registry import bases, tell
+from gradlint.interpret.subscripts import derived
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -326,8 +327,6 @@ def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
 
 @handles(ITERATE, Unknown)
 def over_unknown(m: Machine, unknown: Unknown, visit: Visit, call: Call) -> None:
-    from gradlint.interpret.expressions import derived
-
     number = m.loops[-1].number if m.loops else 0
     m.session.runs_over(m, unknown.symbol)
     around = next((loop for loop in reversed(m.loops) if loop.over), None)
@@ -346,8 +345,6 @@ def _note_key(m: Machine, listing: Unknown, first: Unknown, call: Call) -> None:
     """Writes down the first key of a dict that nothing is known of, which `items()` or `keys()`
     lists.
     """
-    from gradlint.interpret.expressions import derived
-
     if listing.symbol in m.state.get("entries", ()):
         m.state.setdefault("first entries", set()).update((first.symbol, first.symbol.asked))
         first = derived(m, first, "item", 0, call.node, call.frame)

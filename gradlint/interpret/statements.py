@@ -20,18 +20,10 @@ from gradlint.interpret import (
     shares,
     tensors,
 )
-from gradlint.interpret.expressions import (
-    ARITHMETIC,
-    OPERATIONS,
-    SPECIAL,
-    binary,
-    hashable,
-    is_scalar,
-    item,
-    key_of,
-    lookup_name,
-)
+from gradlint.interpret.arithmetic import ARITHMETIC, OPERATIONS, is_scalar
+from gradlint.interpret.calls import run_context
 from gradlint.interpret.iteration import is_endless, is_window
+from gradlint.interpret.keys import hashable, key_of
 from gradlint.interpret.machine import (
     BREAK,
     CONTINUE,
@@ -45,12 +37,16 @@ from gradlint.interpret.machine import (
     Stop,
     handles,
 )  # fmt: skip
+from gradlint.interpret.names import lookup_name
+from gradlint.interpret.operators import SPECIAL, binary
 from gradlint.interpret.registry import canonical, find_attribute, find_method, is_a, tell
+from gradlint.interpret.subscripts import derived, item, tensor_item
 from gradlint.interpret.values import (
     MOST_ITEMS,
     NONE,
     Abstract,
     Bound,
+    Builtin,
     Call,
     Class,
     Const,
@@ -204,8 +200,6 @@ def _unpack(
     if _is_no_tuple(m, value, len(targets)):
         raise Raised(Object("builtins.ValueError", frame.span(node)), frame.span(node))
     if isinstance(value, Tensor | Unknown):
-        from gradlint.interpret.expressions import derived, tensor_item
-
         for position, target in enumerate(targets):
             index = Const(position)
             part = (
@@ -885,8 +879,6 @@ def _is_called(m: Machine, entry: Abstract) -> bool:
 
 @handles(EXECUTE, ir.With)
 def with_(m: Machine, node: ir.With, frame: Frame) -> Signal | None:
-    from gradlint.interpret.calls import run_context
-
     context = m.evaluate(node.context, frame)
     ended: list[Signal] = []
 
@@ -1121,8 +1113,6 @@ def _tell_base(m: Machine, made: Class, node: ir.Class, frame: Frame) -> None:
 
 def _own(member: Abstract, cls: Class) -> None:
     """Tells functions of a class (under decorators, too) whose they are, for `super()`."""
-    from gradlint.interpret.values import Builtin
-
     while isinstance(member, Builtin) and member.wraps is not None:
         member = member.wraps
     if isinstance(member, Function) and member.owner is None:

@@ -988,7 +988,7 @@ def call_sequential(m: Machine, module: Instance | Object, call: Call) -> Abstra
 
 @method(CONTAINERS, "__getitem__")
 def container_item(m: Machine, module: Instance | Object, call: Call) -> Abstract:
-    from gradlint.interpret.expressions import item
+    from gradlint.interpret.subscripts import item
 
     items = module.state.get("items", Sequence("list", [], True))
     if (

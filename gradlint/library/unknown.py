@@ -8,13 +8,13 @@ import re
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import tensors
+from gradlint.interpret import conditions, tensors
 from gradlint.interpret.attributes import is_looked_at, of_tensor
 from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.conditions import is_collated
 from gradlint.interpret.estimates import estimated
-from gradlint.interpret.expressions import derived
 from gradlint.interpret.registry import find_method, guesses, hears, method, tell
+from gradlint.interpret.subscripts import derived
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -384,7 +384,6 @@ def set_requires_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """`layer.requires_grad = False` sets an attribute that nobody reads, if it is a module: then it
     is called, or what it is a part of.
     """
-    from gradlint.interpret import conditions
     from gradlint.library import holdings
 
     symbol = unknown.symbol

@@ -20,10 +20,19 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret import conditions, tensors
-from gradlint.interpret.expressions import binary
 from gradlint.interpret.machine import Loop
+from gradlint.interpret.operators import binary
 from gradlint.interpret.periods import BATCHES
-from gradlint.interpret.registry import alias, attribute, enters, function, is_a, method, parent
+from gradlint.interpret.registry import (
+    alias,
+    attribute,
+    canonical,
+    enters,
+    function,
+    is_a,
+    method,
+    parent,
+)
 from gradlint.interpret.values import (
     NONE,
     TRUE,
@@ -94,8 +103,6 @@ def is_lightning(value: Abstract) -> bool:
 
 
 def _libraries(instance: Instance) -> Iterator[str]:
-    from gradlint.interpret.registry import canonical
-
     return (canonical(name) for name in instance.cls.libraries())
 
 

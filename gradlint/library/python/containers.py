@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import kept
+from gradlint.interpret.keys import hashable, key_of
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
     NONE,
@@ -66,8 +67,6 @@ def dict_(m: Machine, call: Call) -> Abstract:
 
 def merge(m: Machine, into: Mapping, source: Abstract, call: Call) -> None:
     """`into.update(source)`: of a mapping, or of pairs."""
-    from gradlint.interpret.expressions import hashable, key_of
-
     contents = source.state.get("items") if isinstance(source, Instance | Object) else None
     source = contents if isinstance(contents, Mapping) else source
     if isinstance(source, Mapping):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import kept
 from gradlint.interpret.calls import call_unknown
+from gradlint.interpret.comparisons import compare_values
+from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.values import (
     NONE,
@@ -166,8 +168,6 @@ def key_function(m: Machine, call: Call) -> Abstract:
 @functions(*(f"operator.{name}" for name in _BINARY))
 def binary_operator(m: Machine, call: Call, name: str) -> Abstract:
     """`operator.add(a, b)`."""
-    from gradlint.interpret.expressions import binary
-
     if len(call.args) != 2:
         return m.unknown(text(call))
     return binary(m, _BINARY[last(name)], call.args[0], call.args[1], call.node, call.frame)
@@ -176,8 +176,6 @@ def binary_operator(m: Machine, call: Call, name: str) -> Abstract:
 @functions(*(f"operator.{name}" for name in _COMPARISONS))
 def comparison(m: Machine, call: Call, name: str) -> Abstract:
     """`operator.lt(a, b)`."""
-    from gradlint.interpret.expressions import compare_values
-
     if len(call.args) != 2:
         return m.unknown(text(call))
     return compare_values(
@@ -188,7 +186,7 @@ def comparison(m: Machine, call: Call, name: str) -> Abstract:
 @function("operator.itemgetter")
 def itemgetter(m: Machine, call: Call) -> Abstract:
     """`itemgetter(1)`."""
-    from gradlint.interpret.expressions import item
+    from gradlint.interpret.subscripts import item
 
     def run(m: Machine, at: Call) -> Abstract:
         target = at.args[0] if at.args else NONE
@@ -226,7 +224,7 @@ def methodcaller(m: Machine, call: Call) -> Abstract:
 @function("operator.getitem")
 def getitem(m: Machine, call: Call) -> Abstract:
     """`operator.getitem(x, index)`."""
-    from gradlint.interpret.expressions import item
+    from gradlint.interpret.subscripts import item
 
     return (
         item(m, call.args[0], call.args[1], call.node, call.frame)

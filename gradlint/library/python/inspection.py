@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, registry
 from gradlint.interpret.registry import attribute, function, method
+from gradlint.interpret.statements import set_attribute, store
+from gradlint.interpret.subscripts import item
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -162,8 +164,6 @@ def _by_option(m: Machine, call: Call, value: Abstract) -> Abstract | None:
     """What `getattr(losses, args.loss)` finds: what a dict of all that can be chosen has under that
     name.
     """
-    from gradlint.interpret.expressions import item
-
     name = call.args[1]
     choices, default = m.state.get("options", {}).get(m.symbol(name)) or (None, None)
     names = choices.items if isinstance(choices, Sequence) and not choices.open else [default]
@@ -180,8 +180,6 @@ def _by_option(m: Machine, call: Call, value: Abstract) -> Abstract | None:
 @function("builtins.setattr")
 def setattr_(m: Machine, call: Call) -> Abstract:
     """`setattr(x, name, value)`."""
-    from gradlint.interpret.statements import set_attribute
-
     if len(call.args) != 3:
         return NONE
     owner, name, value = call.args
@@ -199,8 +197,6 @@ def set_past_hooks(m: Machine, call: Call) -> Abstract:
     """`object.__setattr__(x, name, value)` asks no `__setattr__` of the program's own, and none of
     a module either.
     """
-    from gradlint.interpret.statements import store
-
     owner, name, value = call.args if len(call.args) == 3 else (NONE, NONE, NONE)
     if not (
         isinstance(owner, Instance) and isinstance(name, Const) and isinstance(name.value, str)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import conditions, counters
 from gradlint.interpret.iteration import iterates, rounds
 from gradlint.interpret.machine import Visit
+from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import function, method
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Range, Sequence, Unknown
 from gradlint.library.python.lazies import in_step, is_open, lazy, listed
@@ -256,8 +257,6 @@ def zip_longest(m: Machine, call: Call) -> Abstract:
 @function("itertools.accumulate")
 def accumulate(m: Machine, call: Call) -> Abstract:
     """`accumulate(x, f)`: running totals."""
-    from gradlint.interpret.expressions import binary
-
     source, combine, start = (
         call.get(0, "iterable") or NONE,
         call.get(1, "func"),

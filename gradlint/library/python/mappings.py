@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import conditions
 from gradlint.interpret.iteration import key_value
+from gradlint.interpret.keys import hashable, key_of
 from gradlint.interpret.registry import function, method
+from gradlint.interpret.subscripts import item
 from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Mapping, Sequence, Unknown
 from gradlint.library.python.containers import merge
 from gradlint.library.python.results import argument, fresh, pair, place, text
@@ -62,7 +64,6 @@ def lookup(
     m: Machine, mapping: Mapping, index: Abstract, default: Abstract, call: Call
 ) -> Abstract:
     """`mapping.get(index, default)`."""
-    from gradlint.interpret.expressions import hashable, item
     from gradlint.library.samples import can_be_missing
 
     key = hashable(index)
@@ -95,8 +96,6 @@ def get(m: Machine, receiver: Mapping, call: Call) -> Abstract:
 @method("dict", "pop")
 def pop(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.pop(key, default)`."""
-    from gradlint.interpret.expressions import key_of
-
     if not call.args:
         return NONE
     found = lookup(m, receiver, call.args[0], call.get(1, "default") or m.unknown(text(call)), call)
@@ -123,8 +122,6 @@ def pop_item(m: Machine, receiver: Mapping, call: Call) -> Abstract:
 @method("dict", "setdefault")
 def set_default(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.setdefault(key, value)`."""
-    from gradlint.interpret.expressions import key_of
-
     if not call.args:
         return NONE
     key, value = key_of(m, call.args[0]), call.get(1, "default") or NONE
@@ -183,8 +180,6 @@ def from_keys_of_class(m: Machine, receiver: Mapping, call: Call) -> Abstract:
 @method("dict", "move_to_end")
 def move_to_end(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.move_to_end(key)`."""
-    from gradlint.interpret.expressions import hashable
-
     key = hashable(call.args[0]) if call.args else None
     if key in receiver.items:
         moved = {key: receiver.items.pop(key)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
 from gradlint.interpret import conditions, counters, estimates, kept, tensors
+from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
     Abstract,
@@ -88,8 +89,6 @@ _in_torch("pow", _power)
 @function("builtins.divmod")
 def divmod_(m: Machine, call: Call) -> Abstract:
     """`divmod(a, b)`: `(a // b, a % b)`."""
-    from gradlint.interpret.expressions import binary
-
     if len(call.args) != 2:
         return fresh(m, call)
     left, right = call.args
@@ -147,8 +146,6 @@ def sum_(m: Machine, call: Call) -> Abstract:
     """`sum(iterable, start=0)`: `start + first + second + …`. Of nothing, the constant that it
     starts with.
     """
-    from gradlint.interpret.expressions import binary
-
     total, sinks = call.get(1, "start") or constant(call, 0), len(m.sinks)
     items = m.items(call.args[0], call) if call.args else []
     for item in items:

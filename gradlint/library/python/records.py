@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradlint.interpret.iteration import iterates
 from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import attribute, function, method, parent
+from gradlint.interpret.subscripts import item
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -178,8 +179,6 @@ def size(m: Machine, receiver: Instance | Object, call: Call) -> Abstract:
 @method(_TUPLES, "__getitem__")
 def part(m: Machine, receiver: Instance | Object, call: Call) -> Abstract:
     """`x[0]`."""
-    from gradlint.interpret.expressions import item
-
     values = Sequence("tuple", list(parts(receiver).values()))
     return item(m, values, call.args[0], call.node, call.frame) if call.args else NONE
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.iteration import iterates
+from gradlint.interpret.keys import hashable
 from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import FUNCTIONS, METHODS, MethodHandler, method
+from gradlint.interpret.statements import set_item as put
+from gradlint.interpret.subscripts import item
 from gradlint.interpret.values import NONE, Abstract, Call, Class, Instance, Mapping, Sequence
 from gradlint.library.python import containers, mappings, sequences  # noqa: F401  (what they register is taken over)
 from gradlint.library.python.results import argument
@@ -50,8 +53,6 @@ def _inherit(base: str, kind: str) -> None:
     @method(base, "__getitem__")
     def get_item(m: Machine, made: Instance, call: Call) -> Abstract:
         """`made[key]`."""
-        from gradlint.interpret.expressions import hashable, item
-
         contents, absent = _contents(made, kind), m.session.member_of(made.cls, "__missing__")
         key = argument(m, call)
         if (
@@ -65,8 +66,6 @@ def _inherit(base: str, kind: str) -> None:
     @method(base, "__setitem__")
     def set_item(m: Machine, made: Instance, call: Call) -> Abstract:
         """`made[key] = value`."""
-        from gradlint.interpret.statements import set_item as put
-
         put(
             m, _contents(made, kind), argument(m, call), argument(m, call, 1), call.node, call.frame
         )

@@ -1,0 +1,109 @@
+"""Comprehensions and generator expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gradlint.interpret import conditions, filters, kept
+from gradlint.interpret.iteration import is_endless, shorten
+from gradlint.interpret.keys import hashable
+from gradlint.interpret.machine import EVALUATE, handles
+from gradlint.interpret.machine import Frame as Scope
+from gradlint.interpret.statements import assign
+from gradlint.interpret.values import (
+    Abstract,
+    Call,
+    Mapping,
+    Sequence,
+)  # fmt: skip
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame, Machine
+
+
+@handles(EVALUATE, ir.Comprehension)
+def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
+    scope = Scope(frame.code, {}, frame, function=frame.function)
+    if frame.is_class:
+        scope.locals.update(frame.locals)
+    items: list[Abstract] = []
+    mapping = Mapping({}, at=frame.span(node))
+    sinks = len(m.sinks)
+
+    def finish() -> None:
+        if node.value is None:
+            items.append(m.evaluate(node.element, scope))
+            return
+        key_value = m.evaluate(node.element, scope)
+        key, value = hashable(key_value), m.evaluate(node.value, scope)
+        if key is None:
+            mapping.open = True
+            m.state.setdefault("copied from", {})[m.symbol(mapping)] = m.symbol(key_value)
+            mapping.items.setdefault(("unknown", m.symbol(key_value)), value)
+        else:
+            mapping.items[key] = value
+
+    left_out: list[Abstract] = []
+    _clauses(m, node, 0, scope, finish, left_out)
+    if any(sink.iteration == m.rounds and sink.sink != "autograd.grad" for sink in m.sinks[sinks:]):
+        m.session.trains_in(node)
+    if node.value is not None:
+        return mapping
+    if node.kind != "generator" and len(m.sinks) > sinks:
+        kept.report_list(m, items, m.sinks[sinks:], frame.span(node.element))
+    made = Sequence(node.kind, items, at=frame.span(node))
+    if not m.session.is_training(node):
+        shorten(m, made)
+    if left_out and not items:
+        m.state.setdefault("all left out", []).append(made)
+    return made
+
+
+def _clauses(
+    m: Machine,
+    node: ir.Comprehension,
+    position: int,
+    scope: Frame,
+    finish: Callable[[], None],
+    left_out: list[Abstract],
+) -> None:
+    if position == len(node.clauses):
+        finish()
+        return
+    target, iterable, tests = node.clauses[position]
+    source = m.evaluate(iterable, scope)
+
+    def is_left_in(test: ir.Node) -> bool:
+        before, m.branch.keeps = m.branch.keeps, True
+        try:
+            return conditions.decide(m, conditions.question(m, test, scope), test, scope)
+        finally:
+            m.branch.keeps = before
+
+    def visit(item: Abstract) -> bool:
+        assign(m, target, item, scope)
+        if all(map(is_left_in, tests)):
+            _clauses(m, node, position + 1, scope, finish, left_out)
+        else:
+            left_out.append(item)
+        return False
+
+    call = Call("for", [], {}, iterable, scope)
+    if not m.session.is_training(node):
+        with m.loop("", m.listed) as loop:
+            loop.target, loop.looks_up = target, filters.looks_up(node, target, iterable)
+            m.iterate(source, visit, call)
+        return
+
+    def step(item: Abstract) -> bool:  # losses = [self.step(batch) for batch in loader]
+        with m.round(loop, scope.span(node), scope.text(iterable)):
+            return visit(item)
+
+    with m.loop("for", m.session.batches) as loop:
+        loop.node = node
+        m.iterate(source, step, call)
+        if not is_endless(source):
+            loop.ends()
+        kept.report(m, loop)
