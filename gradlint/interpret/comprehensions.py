@@ -10,7 +10,7 @@ from gradlint.interpret.iteration import is_endless, shorten
 from gradlint.interpret.keys import hashable
 from gradlint.interpret.machine import EVALUATE, handles
 from gradlint.interpret.machine import Frame as Scope
-from gradlint.interpret.statements import assign
+from gradlint.interpret.storage import assign
 from gradlint.interpret.values import (
     Abstract,
     Call,

@@ -11,7 +11,7 @@ from gradlint.interpret.gaps import BACKWARDS
 from gradlint.interpret.iteration import is_endless
 from gradlint.interpret.keys import hashable
 from gradlint.interpret.machine import EVALUATE, handles
-from gradlint.interpret.statements import assign
+from gradlint.interpret.storage import assign
 from gradlint.interpret.subscripts import item
 from gradlint.interpret.values import (
     MOST_ITEMS,

@@ -22,7 +22,7 @@ from gradlint.interpret.registry import (
     tell,
     typed,
 )
-from gradlint.interpret.statements import name_value
+from gradlint.interpret.storage import name_value
 from gradlint.interpret.values import (
     NONE,
     Abstract,

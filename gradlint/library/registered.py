@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.iteration import iterates
 from gradlint.interpret.registry import attribute, method
-from gradlint.interpret.statements import set_attribute
+from gradlint.interpret.storage import set_attribute
 from gradlint.interpret.values import Abstract, Call, Const, Instance, Mapping, Object
 from gradlint.library.modules import MODULE, is_module, parts
 

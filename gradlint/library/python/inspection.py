@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, registry
 from gradlint.interpret.registry import attribute, function, method
-from gradlint.interpret.statements import set_attribute, store
+from gradlint.interpret.storage import set_attribute, store
 from gradlint.interpret.subscripts import item
 from gradlint.interpret.values import (
     FALSE,

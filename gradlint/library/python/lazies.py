@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, counters, shapes, statements
+from gradlint.interpret import conditions, counters, handlers, shapes
 from gradlint.interpret.iteration import is_endless, is_window, iterates, shorten
 from gradlint.interpret.machine import Raised, Visit
 from gradlint.interpret.registry import function
@@ -423,9 +423,9 @@ def _ends(m: Machine, loop: Loop, call: Call) -> bool:
     then.
     """
     if len(call.args) < 2:
-        return statements.leads_out(m, "builtins.StopIteration", loop)
+        return handlers.leads_out(m, "builtins.StopIteration", loop)
     return isinstance(loop.node, ir.While) and (
-        statements.leaves(loop.node.body) or not isinstance(loop.node.test, ir.Literal)
+        handlers.leaves(loop.node.body) or not isinstance(loop.node.test, ir.Literal)
     )
 
 

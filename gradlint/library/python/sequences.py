@@ -20,7 +20,7 @@ _ALL = ("list", "tuple", "set", "deque", "generator")
 
 def noted(m: Machine, call: Call, value: Abstract) -> None:
     """Writes the change of a container into the journal of the branch."""
-    from gradlint.interpret.statements import note
+    from gradlint.interpret.storage import note
 
     note(m, "item", text(call), value)
 

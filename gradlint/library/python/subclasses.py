@@ -10,7 +10,7 @@ from gradlint.interpret.iteration import iterates
 from gradlint.interpret.keys import hashable
 from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import FUNCTIONS, METHODS, MethodHandler, method
-from gradlint.interpret.statements import set_item as put
+from gradlint.interpret.storage import set_item as put
 from gradlint.interpret.subscripts import item
 from gradlint.interpret.values import NONE, Abstract, Call, Class, Instance, Mapping, Sequence
 from gradlint.library.python import containers, mappings, sequences  # noqa: F401  (what they register is taken over)

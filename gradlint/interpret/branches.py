@@ -1,0 +1,147 @@
+"""`if`, and what its branches lead to: an exit, a wait, the training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import (
+    ahead,
+    conditions,
+    cycles,
+    dispatch,
+    filters,
+)
+from gradlint.interpret.machine import (
+    EXECUTE,
+    Branch,
+    Frame,
+    Raised,
+    Signal,
+    Stop,
+    handles,
+)  # fmt: skip
+from gradlint.interpret.values import (
+    Abstract,
+    Test,
+)  # fmt: skip
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+def _escapes(block: list[ir.Node]) -> bool:
+    return bool(block) and isinstance(block[-1], ir.Return | ir.Raise | ir.Jump)
+
+
+_EXITS = frozenset(
+    ["sys.exit", "exit", "quit", "os._exit", "os.abort", "parser.error", "parser.exit"]
+)
+
+
+def _ends(block: list[ir.Node], frame: Frame) -> bool:
+    """Whether a block ends in an exception, or with the program: `sys.exit(1)`. It decides an order
+    of paths alone.
+    """
+    match block[-1] if block else None:
+        case ir.Raise():
+            return True
+        case ir.Expression(value=ir.Call(function=called)):
+            return frame.text(called) in _EXITS
+    return False
+
+
+def _waits(node: ir.If) -> bool:
+    """Whether it leaves, and does nothing else, as long as one number is below another, or is not
+    yet the other.
+    """
+    return (
+        isinstance(node.test, ir.Compare)
+        and node.test.ops in (["<"], [">"], ["!="])
+        and _escapes(node.then)
+    )
+
+
+@handles(EXECUTE, ir.If)
+def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
+    refuses = bool(node.then) and isinstance(node.then[-1], ir.Raise)
+    branch = Branch(
+        _waits(node),
+        node.leaves,
+        node.test if refuses else None,
+        keeps=filters.answer_that_keeps(node),
+    )
+    m.session.is_uncounted = False
+    value = conditions.ask(m, branch, node.test, frame)
+    if m.session.is_uncounted and _escapes(node.then) and cycles.trains(m, node.behind, frame):
+        m.session.leads_to_training(m)  # if (i + 1) % n: continue
+    if branch.met:
+        cycles.come_round(m, branch, node, frame)
+    if branch.ahead:
+        ahead.show(m, branch)
+    known = conditions.truth_at(m, value, node.test)
+    if known is not None:
+        if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
+            m.emit(
+                tape.Fact(
+                    at=frame.span(node.test),
+                    what="branch",
+                    detail="true" if known else "false",
+                    text=frame.text(node.test),
+                    scope=None
+                    if _escapes(node.then) or _escapes(node.otherwise)
+                    else frame.span(node),
+                )
+            )
+        if conditions.by_default(m, conditions.test_of(m, value)) is known:
+            m.emit(tape.Fact(at=frame.span(node.test), what="default-answer"))
+        _tell_switched(m, value, node, known, frame)
+        if conditions.is_answer(m, value):
+            dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
+            _look_for_training(m, conditions.test_of(m, value), node, known, frame)
+        return m.execute(node.then if known else node.otherwise, frame)
+    keeps = filters.answer_that_keeps(node)
+    ends = _ends(node.otherwise, frame) or (
+        node.is_last and not node.otherwise and _escapes(node.then)
+    )
+    is_refused = ends is not _ends(node.then, frame)
+    default = ends if is_refused else not (_escapes(node.then) and not _escapes(node.otherwise))
+    taken = conditions.choose(
+        m, value, node.test, frame, default=default, whole=node, keeps=keeps, is_refused=is_refused
+    )
+    _tell_switched(m, value, node, taken, frame)
+    dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
+    outer, own = m.journal, list[tuple[object, ...]]()
+    m.journal = own
+    signal: Signal | None = None
+    try:
+        signal = m.execute(node.then if taken else node.otherwise, frame)
+        own.append(("end", signal.kind if signal else ""))
+    except (Raised, Stop):
+        own.append(("end", "raise"))
+        raise
+    finally:
+        m.oracle.leave(node.test, taken, own)
+        m.journal = outer
+        if outer is not None:
+            outer += own
+    return signal
+
+
+def _tell_switched(m: Machine, value: Abstract, node: ir.If, taken: bool, frame: Frame) -> None:
+    if m.session.contract and conditions.is_switched(m, conditions.test_of(m, value), taken):
+        m.emit(tape.Fact(at=frame.span(node), what="switched-on"))
+
+
+def _look_for_training(m: Machine, asked: Test, node: ir.If, taken: bool, frame: Frame) -> None:
+    """Has the answers turned round that keep a path from the training on the other side of a
+    branch.
+
+    if step < args.learning_starts: action = sample()
+    if step > args.learning_starts: learn()
+    """
+    if m.session.has_trained or not m.oracle.is_told(asked.subject):
+        return
+    if cycles.trains(m, node.source.orelse if taken else node.source.body, frame):
+        m.oracle.look_for(asked.subject)
