@@ -9,6 +9,7 @@ from gradlint.interpret import (
     ahead,
     conditions,
     cycles,
+    defaults,
     dispatch,
     filters,
 )
@@ -94,7 +95,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
                     else frame.span(node),
                 )
             )
-        if conditions.by_default(m, conditions.test_of(m, value)) is known:
+        if defaults.by_default(m, conditions.test_of(m, value)) is known:
             m.emit(tape.Fact(at=frame.span(node.test), what="default-answer"))
         _tell_switched(m, value, node, known, frame)
         if conditions.is_answer(m, value):
@@ -130,7 +131,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
 
 
 def _tell_switched(m: Machine, value: Abstract, node: ir.If, taken: bool, frame: Frame) -> None:
-    if m.session.contract and conditions.is_switched(m, conditions.test_of(m, value), taken):
+    if m.session.contract and defaults.is_switched(m, conditions.test_of(m, value), taken):
         m.emit(tape.Fact(at=frame.span(node), what="switched-on"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import conditions, tensors
+from gradlint.interpret import comparing, conditions, tensors
 from gradlint.interpret.machine import EVALUATE, handles
 from gradlint.interpret.operands import collated
 from gradlint.interpret.registry import find_method, tell
@@ -96,16 +96,16 @@ def compare_values(
     if op in _COMPARISONS:
         left, right = (collated(m, side, node, frame) for side in (left, right))
     if op in _COMPARISONS and (isinstance(left, Tensor) or isinstance(right, Tensor)):
-        plain = [conditions.known_number(side) for side in (left, right)]
+        plain = [comparing.known_number(side) for side in (left, right)]
         if None not in plain:
-            return conditions.compare(m, op, left, right, text, node)
+            return comparing.compare(m, op, left, right, text, node)
         made = tensors.apply(
             m, f"torch.{_COMPARISONS[op]}", [left, right], node, frame, lookup(_COMPARISONS[op])
         )
         made.node.dtype = DType.BOOL
-        conditions.name_comparison(m, made, op, left, right, text)
+        comparing.name_comparison(m, made, op, left, right, text)
         return made
-    result = conditions.compare(m, op, left, right, text, node)
+    result = comparing.compare(m, op, left, right, text, node)
     if (
         op in _COMPARISONS
         and isinstance(result, Unknown)

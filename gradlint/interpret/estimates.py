@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import conditions
+from gradlint.interpret.operands import concretise
 from gradlint.interpret.shapes import first_size
 from gradlint.interpret.values import Abstract, Call, Const, Symbol, Tensor, Unknown, range_length
 
@@ -127,7 +128,7 @@ def _take(m: Machine, stop: Unknown, number: Const) -> None:
     """Takes what a loop runs to for `number`, so that `i == n - 1` holds in its last round; for
     `n + 1`, n too.
     """
-    conditions.concretise(m, stop, number)
+    concretise(m, stop, number)
     made = _operation(stop.symbol)
     if (
         made is not None
@@ -137,7 +138,7 @@ def _take(m: Machine, stop: Unknown, number: Const) -> None:
         and made[2]
     ):
         source = Const(number.value - made[1] if made[0] == "+" else number.value + made[1])
-        conditions.concretise(m, Unknown(stop.symbol.source), source)
+        concretise(m, Unknown(stop.symbol.source), source)
 
 
 def runs_to(m: Machine, symbol: Symbol, size: int, call: Call) -> None:

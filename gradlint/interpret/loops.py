@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import (
     calm,
+    comparing,
     conditions,
     cycles,
     filters,
@@ -83,7 +84,7 @@ def _counted_rounds(m: Machine, node: ir.While, frame: Frame) -> int:
                 return 0
         case _:
             return 0
-    counter, end = (conditions.known_number(m.evaluate(side, frame)) for side in (left, right))
+    counter, end = (comparing.known_number(m.evaluate(side, frame)) for side in (left, right))
     if not isinstance(counter, int) or not isinstance(end, int) or counter >= end:
         return 0
     if m.session.trains(m):

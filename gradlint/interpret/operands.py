@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.values import (
     Abstract,
+    Const,
     Unknown,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 def concrete(m: Machine, value: Abstract) -> Abstract:
     return m.concrete.get(value.symbol, value) if isinstance(value, Unknown) else value
+
+
+def concretise(m: Machine, unknown: Unknown, number: Const) -> Const:
+    """Takes an unknown number to be `number` from here on."""
+    return m.concrete.setdefault(unknown.symbol, number)
 
 
 def collated(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:

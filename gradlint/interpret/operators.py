@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import ahead, conditions, counters, shares, tensors
+from gradlint.interpret import ahead, comparing, counters, lengths, shares, tensors
 from gradlint.interpret.arithmetic import PYTHON, arithmetic, of_unknown
 from gradlint.interpret.iteration import shorten
 from gradlint.interpret.machine import EVALUATE, Raised, handles
-from gradlint.interpret.operands import collated, concrete, is_collated
+from gradlint.interpret.operands import collated, concrete, concretise, is_collated
 from gradlint.interpret.registry import find_method
 from gradlint.interpret.texts import filled
 from gradlint.interpret.values import (
@@ -95,7 +95,7 @@ def binary(
         and isinstance(right, Unknown)
         and m.loops
     ):
-        return binary(m, op, left, conditions.window(m, right), node, frame)
+        return binary(m, op, left, lengths.window(m, right), node, frame)
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         result = of_unknown(m, op, left, right, node, frame)
         shares.made(m, op, m.nodes.get(m.symbol(result)), number)
@@ -137,9 +137,9 @@ def _counted(m: Machine, value: Abstract, other: Abstract) -> Abstract:
         isinstance(value, Unknown)
         and isinstance(other, Const)
         and type(other.value) is int
-        and conditions.is_length(m, value)
+        and lengths.is_length(m, value)
     ):
-        return conditions.concretise(m, value, conditions.length(m, value))
+        return concretise(m, value, lengths.length(m, value))
     return value
 
 
@@ -240,7 +240,7 @@ def _sequences(
 def unary(m: Machine, node: ir.Unary, frame: Frame) -> Abstract:
     operand = concrete(m, m.evaluate(node.operand, frame))
     if node.op == "not":
-        return conditions.negate(m, operand, node, frame)
+        return comparing.negate(m, operand, node, frame)
     if node.op == "~":
         operand = collated(m, operand, node, frame)
     if isinstance(operand, Const) and isinstance(operand.value, int | float):

@@ -23,7 +23,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import conditions, tensors
+from gradlint.interpret import conditions, defaults, tensors
 from gradlint.interpret.registry import alias, function, hears, is_a, method, parent, typed
 from gradlint.interpret.values import (
     FALSE,
@@ -171,9 +171,9 @@ def _is_by_version(use: Call) -> bool:
 def _condition(m: Machine, given: Abstract) -> str:
     asked = conditions.test_of(m, given)
     setting = ""
-    if conditions.is_option(m, asked):
+    if defaults.is_option(m, asked):
         setting = " setting=yes"
-    elif conditions.is_setting(m, asked):
+    elif defaults.is_setting(m, asked):
         setting = " setting=given"
     return "".join(asked.subject.text.split()) + setting
 

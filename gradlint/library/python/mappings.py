@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import conditions
+from gradlint.interpret import comparing
 from gradlint.interpret.iteration import key_value
 from gradlint.interpret.keys import hashable, key_of
 from gradlint.interpret.registry import function, method
@@ -203,4 +203,4 @@ def length(m: Machine, receiver: Mapping, call: Call) -> Abstract:
 @method("dict", "__contains__")
 def contains(m: Machine, receiver: Mapping, call: Call) -> Abstract:
     """`x.__contains__(key)`."""
-    return conditions.compare(m, "in", call.args[0], receiver, text(call)) if call.args else FALSE
+    return comparing.compare(m, "in", call.args[0], receiver, text(call)) if call.args else FALSE

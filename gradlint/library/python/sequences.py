@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import conditions
+from gradlint.interpret import comparing
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import method
 from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Object, Sequence, member
@@ -262,7 +262,7 @@ def length(m: Machine, receiver: Sequence, call: Call) -> Abstract:
 @method(_ALL, "__contains__")
 def contains(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     """`x.__contains__(item)`."""
-    return conditions.compare(m, "in", call.args[0], receiver, text(call)) if call.args else FALSE
+    return comparing.compare(m, "in", call.args[0], receiver, text(call)) if call.args else FALSE
 
 
 @method(_ALL, "__iter__")

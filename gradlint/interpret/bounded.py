@@ -1,0 +1,92 @@
+"""What a decision says of tensors: that they are bounded, of an even length, or not zero."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret.values import (
+    Symbol,
+    Test,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
+    """The tensors that a question is asked of, by way of what was derived from them: `len(x)`,
+    `x.sum().item()`.
+    """
+    if test.relation == "is":  # it is no None, whatever is in it
+        return ()
+    return _tensors_behind(m, test.subject, test.operand)
+
+
+def _tensors_behind(m: Machine, *asked: object) -> tuple[tape.Value, ...]:
+    """The tensors that symbols stand for, or are derived from."""
+    known: dict[Symbol, None] = {}
+    pending = list(asked)
+    for symbol in pending:
+        if isinstance(symbol, Symbol) and symbol not in known:
+            known[symbol] = None
+            # what a function was called with is the key: `int(x)`
+            pending += symbol.source, symbol.key
+    return m.values_of(known)
+
+
+def is_bounded(m: Machine, test: Test) -> bool:
+    """Whether a tensor, or a number that one gave, is held against a bound that no tensor gave:
+    `norm > limit`.
+
+    Zero and infinity are none: that something is positive, or finite, does not hang on its scale.
+    """
+    match test.relation.removesuffix(" symbol"), test.subject.key:
+        case "<" | "<=" | ">" | ">=", _:
+            bound: object = test.operand
+        case "true", ("<" | "<=" | ">" | ">=", bound):
+            pass
+        case _:
+            return False
+    return bound not in (0, math.inf, -math.inf) and not _tensors_behind(m, bound)
+
+
+def says_even(test: Test, answer: bool) -> bool:
+    """Whether a remainder was asked for, and is zero by the answer; or whole windows are counted up
+    to some number.
+
+    `if i // window >= updates: continue`
+    """
+    holds = answer is not test.negated
+    match test.subject.key:
+        case ("%", *_):
+            pass
+        case ("//", *_):
+            order = test.relation.removesuffix(" symbol")  # against a number that is not known
+            return order in (("<", "<=") if holds else (">", ">="))
+        case _:
+            return False
+    match test.relation, test.operand:
+        case ("==", 0) | ("<", 1) | ("<=", 0):
+            return holds
+        case ("true", _) | (">", 0) | (">=", 1):
+            return not holds
+    return False
+
+
+def excludes_zero(test: Test, answer: bool) -> bool:
+    """Whether the subject of a question is not zero where this is the answer."""
+    holds, bound = answer is not test.negated, test.operand
+    if test.relation == "true":
+        return holds
+    if not isinstance(bound, int | float):
+        return False
+    at_zero = {
+        "==": bound == 0,
+        "<": bound > 0,
+        "<=": bound >= 0,
+        ">": bound < 0,
+        ">=": bound <= 0,
+    }.get(test.relation)
+    return at_zero is not None and at_zero is not holds

@@ -1,0 +1,202 @@
+"""The comparison of two values: `left op right`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gradlint.interpret import ahead, counters
+from gradlint.interpret.conditions import asked, boolean, known_truth, test_key, test_of
+from gradlint.interpret.lengths import is_length, length, window
+from gradlint.interpret.operands import concretise
+from gradlint.interpret.sameness import by_dtype, by_kind, identity, is_hashable, membership
+from gradlint.interpret.values import (
+    FALSE,
+    TRUE,
+    Abstract,
+    Const,
+    Tensor,
+    Test,
+    Unknown,
+)  # fmt: skip
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame, Machine
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_REACHING = frozenset(["<", "<=", ">", ">=", "==", "!="])
+_COUNTS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a,
+    b: a <= b,
+    ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "is": lambda a, b: a is b or a == b,
+    "is not": lambda a, b: not (a is b or a == b), "in": lambda a, b: a in b, "not in": lambda a,
+    b: a not in b,
+}  # fmt: skip
+_WINDOWS = re.compile("accum|micro|grad_steps|update_freq")  # how such numbers are called
+
+
+def negate(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
+    """`not value`."""
+    value = asked(m, value, node)
+    known = known_truth(value)
+    if known is not None and id(value) not in m.tests:
+        return FALSE if known else TRUE
+    return boolean(m, ~test_of(m, value), frame.text(node))
+
+
+def _is_elementwise(value: Abstract) -> bool:
+    return isinstance(value, Unknown) and value.type in ("array", "tensor")
+
+
+def compare(
+    m: Machine, op: str, left: Abstract, right: Abstract, text: str, place: ir.Node | None = None
+) -> Abstract:
+    """`left op right` for anything but a tensor (an elementwise comparison)."""
+    left, right = _number(m, left), _number(m, right)
+    if isinstance(left, Const) and isinstance(right, Const):
+        if place is not None:
+            counters.meet(m, (place, op, "left"), op, left, right)
+            counters.meet(m, (place, op, "right"), _TURNED.get(op, op), right, left)
+        if op in ("==", "!="):
+            ahead.ask(m, left, [right.value])
+        try:
+            now = _COUNTS[op](left.value, right.value)
+            if counters.is_reached(m, left, right) or counters.is_reached(m, right, left):
+                now = _COUNTS[op](right.value, right.value)
+        except TypeError:
+            return m.unknown(text, data=True, type="bool")
+        if op in _REACHING and (
+            _is_short_of(m, op, left, right, now) or _is_short_of(m, op, right, left, now)
+        ):
+            return _answered_later(m, op, left, right, text)
+        return TRUE if now else FALSE
+    if op in ("is", "is not"):
+        return identity(m, op, left, right, text)
+    if op in ("in", "not in"):
+        return membership(m, op, left, right, text)
+    if isinstance(left, Const):
+        left, right, op = right, left, _TURNED[op]
+    negated = op == "!="
+    relation = "==" if negated else op
+    known = by_dtype(m, left, right) if relation == "==" else None
+    if known is None:
+        known = by_kind(left, right, relation)
+    if known is None and m.loops:
+        known = _of_the_last(m, left, right, relation)
+    if known is not None:
+        return TRUE if known != negated else FALSE
+    if isinstance(right, Const) and is_hashable(right.value):
+        concrete = _concrete(m, left, right, relation)
+        if concrete is not None:
+            return compare(m, op, concrete, right, text, place)
+        return boolean(m, Test(m.symbol(left).asked, relation, right.value, negated), text)
+    if relation in ("<", ">") and m.symbol(left) is m.symbol(right) and not _is_elementwise(left):
+        return FALSE  # epoch = start; epoch > start
+    return boolean(
+        m, Test(m.symbol(left).asked, f"{relation} symbol", m.symbol(right).asked, negated), text
+    )
+
+
+def _is_short_of(m: Machine, op: str, size: Const, number: Const, now: bool) -> bool:
+    """Whether it is what grows in a loop of which a few rounds are run, and the rest would come
+    further.
+
+    `if len(memory) >= 128: learn()`, `if steps > 1000: learn()`; but a counter at which the loop is
+    left is not there, nor is one in the single round that `if steps == 1000` means.
+    """
+    if id(size) not in counters.growing(m) or type(number.value) not in (int, float):
+        return False
+    if number.written is not None:  # taken for a smaller one, to be reached
+        return False
+    is_counter = counters.growing(m)[id(size)].of.source is None
+    if is_counter and (op in ("==", "!=") or m.branch.leaves is (not now)):
+        return False
+    is_far = size.value <= number.value > counters.MOST_COUNTED
+    return is_far and any(loop.number not in m.state.get("in full", ()) for loop in m.loops)
+
+
+def _answered_later(m: Machine, op: str, left: Const, right: Const, text: str) -> Abstract:
+    """A question about what grows: other rounds would answer otherwise, as if the number were not
+    known.
+    """
+    if id(left) not in counters.growing(m):
+        left, right, op = right, left, _TURNED[op]
+    count = counters.growing(m)[id(left)].of
+    negated = op == "!="
+    return boolean(m, Test(count, "==" if negated else op, right.value, negated), text)
+
+
+def _of_the_last(m: Machine, left: Abstract, right: Abstract, relation: str) -> bool | None:
+    """Whether a loop that runs to `n` is still below `n - k`, `i < n - k`: in its last round it is
+    not.
+    """
+    from gradlint.interpret import estimates
+
+    if relation in ("<", ">=") and estimates.is_the_last(m, left, right):
+        return relation == ">="
+    if relation in (">", "<=") and estimates.is_the_last(m, right, left):
+        return relation == "<="
+    return None
+
+
+def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstract | None:
+    """A counter met with an unknown number (`micro == args.accumulate`): that number is taken to be
+    small.
+    """
+    if (
+        right.at is not None
+        or type(right.value) is not int
+        or not m.loops
+        or not isinstance(left, Unknown)
+    ):
+        return None
+    if left.type not in ("", "number") or left.test is not None or left.origin is not None:
+        return None
+    if is_length(m, left):
+        return concretise(m, left, length(m, left))
+    from gradlint.interpret import estimates
+
+    end = estimates.end(m, left.symbol)
+    if end is not None:
+        return Const(end)
+    if m.session.contract:  # who calls a part counts its calls: nothing else does
+        return None
+    if relation == "==" or (relation in ("<=", ">") and _WINDOWS.search(left.symbol.text.lower())):
+        return window(m, left)
+    return None
+
+
+def _number(m: Machine, value: Abstract) -> Abstract:
+    if isinstance(value, Unknown):
+        return m.concrete.get(value.symbol, value)
+    if isinstance(value, Tensor) and isinstance(value.node.number, int | float):
+        return Const(value.node.number)
+    return value
+
+
+def known_number(value: Abstract) -> object | None:
+    """The number that a constant (tensor) is."""
+    if isinstance(value, Const):
+        return value.value if isinstance(value.value, int | float) else None
+    return (
+        value.node.number
+        if isinstance(value, Tensor) and isinstance(value.node.number, int | float)
+        else None
+    )
+
+
+def name_comparison(
+    m: Machine, made: Tensor, op: str, left: Abstract, right: Abstract, text: str
+) -> None:
+    """Makes the truth of an elementwise comparison the question that it is for a single element."""
+    if not isinstance(left, Tensor):
+        left, right, op = right, left, _TURNED[op]
+    operand = known_number(right)
+    if operand is not None:
+        test = Test(m.symbol(left).asked, "==" if op == "!=" else op, operand, op == "!=")
+        m.tests[id(made.node)] = (made.node, test)
+        m.identify(made.node, m.symbol(left).derive((op, test_key(operand)), text))
+    else:
+        m.identify(made.node, m.symbol(left).derive((op, m.symbol(right)), text))

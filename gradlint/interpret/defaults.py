@@ -1,0 +1,72 @@
+"""What the defaults of options and parameters answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret.paths import answer_of
+from gradlint.interpret.values import (
+    Const,
+    Symbol,
+    Test,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+_CHOOSING = frozenset(["true", "is", "==", "in"])
+
+
+def by_default(m: Machine, test: Test) -> bool | None:
+    """The answer of the default of what a part is made with: the way that most objects of its class
+    go.
+    """
+    return _answered_by(m.state.get("defaults", {}), test)
+
+
+def is_switched(m: Machine, test: Test, answer: bool) -> bool:
+    """Whether a flag that a part is called with answers otherwise than by its default:
+    `forward(x, inplace=True)`.
+    """
+    return _answered_by(m.state.get("call defaults", {}), test) is (not answer)
+
+
+def _answered_by(defaults: dict[Symbol, object], test: Test) -> bool | None:
+    """What the default of a parameter answers, if the question is about one that has a default."""
+    if test.subject not in defaults:
+        return None
+    answer = answer_of(defaults[test.subject], test.relation, test.operand)
+    return None if answer is None else answer != test.negated
+
+
+def by_setting(m: Machine, test: Test) -> bool | None:
+    """The answer for what an option or a parameter is where the user sets nothing: that is the
+    first path.
+
+    None of a number that something is counted up to: of a loop a few rounds are run, and it may lie
+    behind them; and none in a loop, where most that is asked for the first time says how a step is
+    taken.
+    """
+    if test.relation not in _CHOOSING or m.loops:
+        return None
+    _, value = m.state.get("options", {}).get(test.subject) or (
+        None,
+        m.session.settings.get(test.subject),
+    )
+    if not isinstance(value, Const) or not m.oracle.facts.allows(test.subject, value.value):
+        return None
+    answer = answer_of(value.value, test.relation, test.operand)
+    return None if answer is None else answer is not test.negated
+
+
+def is_setting(m: Machine, test: Test) -> bool:
+    """Whether it asks for an option of the command line, or for a flag that no caller in view
+    passes.
+    """
+    return is_option(m, test) or (
+        test.relation in ("true", "==") and m.session.is_given(test.subject)
+    )
+
+
+def is_option(m: Machine, test: Test) -> bool:
+    """Whether it asks for an option of the command line."""
+    return test.subject in m.state.get("options", {})

@@ -1,0 +1,61 @@
+"""Numbers that a training loop runs to: the length that an unknown one is taken to have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint.interpret import estimates
+from gradlint.interpret.conditions import SMALL
+from gradlint.interpret.operands import concretise
+from gradlint.interpret.values import (
+    Const,
+    Test,
+    Unknown,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+def window(m: Machine, unknown: Unknown) -> Const:
+    """Takes an unknown number of rounds to be its flag's default, or else small, and the loop to
+    leave a remainder.
+    """
+    if (
+        m.oracle.facts.known(Test(unknown.symbol.asked, ">", 1)) is False
+    ):  # this path has asked already
+        return concretise(m, unknown, Const(1))
+    known = _default(m, unknown)
+    number = m.concrete.setdefault(unknown.symbol, known or Const(SMALL))
+    if known is None and unknown.symbol not in m.state.get("lengths", ()):
+        m.session.guess(m)
+    m.session.counted(m, number)
+    return number
+
+
+def _default(m: Machine, unknown: Unknown) -> Const | None:
+    """What the defaults of command-line flags come to, if that is more than one; a small number for
+    a large one.
+    """
+    number = estimates.by_default(m, unknown.symbol)
+    if number is None or number < 2:
+        return None
+    smaller = m.session.periods.smaller.get(number)
+    return Const(number) if smaller is None else Const(smaller, None, number)
+
+
+def is_length(m: Machine, unknown: Unknown) -> bool:
+    """Whether an unknown number is a length, met in a training loop: that is taken to have as many
+    rounds.
+    """
+    # a driver's rounds say nothing of lengths
+    takes_batches = m.session.takes_batches(m) and not m.session.contract
+    return takes_batches and unknown.symbol in m.state.get("lengths", ())
+
+
+def length(m: Machine, unknown: Unknown) -> Const:
+    """The length that something is taken to have in a training loop."""
+    known = m.state["lengths"][unknown.symbol]
+    if not isinstance(known, int):
+        return Const(m.session.batches)
+    return Const(m.session.shown(known, m.loops[-1]), None, known)
