@@ -11,7 +11,7 @@ from gradlint.interpret.registry import alias, function
 from gradlint.interpret.values import Abstract, Call, Const, Mapping, Sequence, Tensor, Unknown
 from gradlint.library import misfits
 from gradlint.library.holdings import MAX_DEPTH
-from gradlint.library.modules import is_module, unknown_parameters
+from gradlint.library.structure import is_module, unknown_parameters
 from gradlint.tape import Value
 
 if TYPE_CHECKING:

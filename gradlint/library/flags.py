@@ -21,6 +21,7 @@ from gradlint.interpret.values import (
     Tensor,
     Test,
 )
+from gradlint.library import holdings
 from gradlint.library.autograd import (
     refuse_in_transform,
 )
@@ -57,8 +58,6 @@ def assign_requires_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 
 def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: str) -> None:
     """Makes a tensor a leaf that requires grad, or freezes one."""
-    from gradlint.library import holdings
-
     node = tensor.node
     if node.parameter is not None:
         at, what = call.frame.span(call.node), "thawed" if wanted else "frozen"

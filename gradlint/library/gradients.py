@@ -20,6 +20,7 @@ from gradlint.interpret.values import (
     Object,
     Tensor,
 )
+from gradlint.library import holdings
 from gradlint.library.autograd import (
     gains_gradient,
     last_backward,
@@ -47,8 +48,6 @@ def grad_fn(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 @attribute("torch.Tensor", "grad")
 def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     """The gradient: a tensor without a graph (with one where a backward created it)."""
-    from gradlint.library import holdings
-
     holdings.reads_gradient(m, tensor, at)
     last = last_backward(m)
     is_frozen = tensor.node.assumed and m.oracle.facts.known(grad_test(m, tensor)) is False
@@ -101,8 +100,6 @@ def _is_of_another(gradient: Abstract, last: tape.Backward | None) -> bool:
 @method("torch.Tensor", "__set_grad__")
 def set_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     """`x.grad = g`; of what is no leaf it is a plain attribute, which reads as it was set."""
-    from gradlint.library import holdings
-
     given, kept = call.args[0], m.state.setdefault("grad-kept", set())
     is_none = isinstance(given, Const) and given.value is None
     if is_none or holdings.constant_zero(given):

@@ -31,8 +31,8 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library.creation import WRITTEN_OUT
-from gradlint.library.modules import MODULE, is_module, is_parameter, named_parameters
 from gradlint.library.python import records
+from gradlint.library.structure import MODULE, is_module, is_parameter, named_parameters
 from gradlint.tape import Cut, Kind, Value, leaves
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from gradlint.interpret.values import (
     Tensor,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
-from gradlint.library.modules import is_module
+from gradlint.library.structure import is_module
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

@@ -131,7 +131,7 @@ def _collect(
             )
         return _collect(m, inner, found, call, depth + 1) if inner is not None else False
     if isinstance(params, Unknown):
-        from gradlint.library.modules import unknown_parameters
+        from gradlint.library.structure import unknown_parameters
 
         if params.type in ("number", "str", "bool"):
             return True

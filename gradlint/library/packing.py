@@ -21,7 +21,9 @@ from gradlint.interpret.values import (
 )
 from gradlint.library import holdings
 from gradlint.library.effects import lookup
-from gradlint.library.modules import PACKED, is_parameter, make_parameter
+from gradlint.library.layers import PACKED
+from gradlint.library.parameters import make_parameter
+from gradlint.library.structure import is_parameter
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

@@ -22,7 +22,7 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library.effects import LayerEffect
-from gradlint.library.modules import CONTAINERS, is_module, modules, parts
+from gradlint.library.structure import CONTAINERS, is_module, modules, parts
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

@@ -10,7 +10,7 @@ from gradlint.interpret.iteration import iterates
 from gradlint.interpret.registry import attribute, method
 from gradlint.interpret.storage import set_attribute
 from gradlint.interpret.values import Abstract, Call, Const, Instance, Mapping, Object
-from gradlint.library.modules import MODULE, is_module, parts
+from gradlint.library.structure import MODULE, is_module, parts
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine, Visit

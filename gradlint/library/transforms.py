@@ -25,6 +25,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
+from gradlint.library import structure
 from gradlint.tape import Kind, Value
 
 if TYPE_CHECKING:
@@ -219,13 +220,11 @@ def stack_module_state(m: Machine, call: Call) -> Abstract:
     """Two dicts, of the stacked parameters of several modules, which are leaves of their own, and
     of the buffers.
     """
-    from gradlint.library import modules
-
     given = call.get(0, "models")
     models = given.items if isinstance(given, Sequence) else []
     if not models:
         return m.unknown(call.frame.text(call.node))
-    pairs = modules.named_parameters(m, models[0], call)
+    pairs = structure.named_parameters(m, models[0], call)
     parameters = Mapping({name: _stacked(m, name, tensor, call) for name, tensor in pairs})
     buffers = Mapping({}, open=True, rest=tensors.batch(m, "buffer", call.node, call.frame))
     return Sequence("tuple", [parameters, buffers])
@@ -260,9 +259,7 @@ def _in_their_place(
     """Puts tensors in the place of the parameters that they are named after; whether those are all
     parameters.
     """
-    from gradlint.library import modules
-
-    is_whole = all(name in given for name, _ in modules.named_parameters(m, module, call))
+    is_whole = all(name in given for name, _ in structure.named_parameters(m, module, call))
     places = list(_places(module, given)) if is_whole else []
     before = [(owner, name, owner[name]) for owner, name, _ in places]
     for owner, name, tensor in places:
@@ -278,9 +275,7 @@ def _places(
     module: Abstract, given: dict[str, Tensor]
 ) -> Iterator[tuple[dict[str, Abstract], str, Tensor]]:
     """Where the parameters of a module are held that have a namesake in `given`."""
-    from gradlint.library import modules
-
-    for prefix, part in modules.modules(module):
+    for prefix, part in structure.modules(module):
         if isinstance(part, Instance | Object):
             for owner in (part.state.get("parameters") or {}, part.attrs):
                 for name, held in owner.items():
@@ -288,7 +283,7 @@ def _places(
                     if (
                         tensor is not None
                         and isinstance(held, Tensor)
-                        and modules.is_parameter(held)
+                        and structure.is_parameter(held)
                     ):
                         yield owner, name, tensor
 

@@ -254,7 +254,7 @@ def evaluate(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 
 def _set_training(m: Machine, unknown: Unknown, given: Abstract, call: Call) -> Abstract:
-    from gradlint.library.modules import module_of
+    from gradlint.library.structure import module_of
 
     training = given.value if isinstance(given, Const) and isinstance(given.value, bool) else None
     m.overrides[unknown.symbol]["attribute:training"] = given

@@ -40,9 +40,9 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.library.holdings import parameters_in
-from gradlint.library.modules import MODULE, module_of
 from gradlint.library.optimizers import OPTIMIZER
 from gradlint.library.python.copying import Copier
+from gradlint.library.structure import MODULE, module_of
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

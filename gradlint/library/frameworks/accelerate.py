@@ -27,7 +27,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.library.frameworks.fabric import unchanged
-from gradlint.library.modules import is_module
+from gradlint.library.structure import is_module
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine

@@ -1,0 +1,114 @@
+"""What becomes part of a module: attributes, registered buffers and modules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import conditions
+from gradlint.interpret.registry import (
+    method,
+)
+from gradlint.interpret.storage import name_value
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+)
+from gradlint.library import holdings
+from gradlint.library.phases import tell_mode
+from gradlint.library.structure import MODULE, container_kind, is_module, named_items
+from gradlint.tape import Kind
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+def adopt(owner: Instance | Object, name: str, child: Abstract) -> None:
+    """Gives a part of a module its place, once."""
+    if owner.module is None or owner is child:
+        return
+    if (
+        isinstance(child, Instance | Object)
+        and child.module is not None
+        and child.module.parent is None
+    ):
+        child.module.name, child.module.parent = name, owner.module
+    elif (
+        isinstance(child, Tensor)
+        and child.node.parameter is not None
+        and child.node.parameter.module is None
+    ):
+        child.node.parameter.name, child.node.parameter.module = name, owner.module
+        child.node.name = child.node.name or name
+
+
+@method(MODULE, "__set_*__")
+def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    """`module.name = value`, in a container also in the place of the item of that name."""
+    if call.name == "requires_grad":
+        holdings.freezes_module(m, module, call)
+    elif call.name in holdings.MISSPELT:
+        holdings.misspelt(m, module, call)
+    elif call.name == "training":
+        _put_in_mode(m, module, call)
+    adopt(module, call.name, call.args[0])
+    holdings.attached(m, module, call.name, call.args[0], call)
+    module.state["unregistered"] = module.state.get("unregistered", frozenset()) - {call.name}
+    items = module.state.get("items")
+    if isinstance(items, Sequence) and call.name.isdecimal() and int(call.name) < len(items.items):
+        items.items[int(call.name)] = call.args[0]
+    elif isinstance(items, Mapping) and call.name in items.items:
+        items.items[call.name] = call.args[0]
+    elif is_module(call.args[0]) and container_kind(module) == "torch.nn.Sequential":
+        named = named_items(module)
+        if named is not None:
+            named.items[call.name] = call.args[0]  # it runs with the others
+    else:
+        module.attrs[call.name] = call.args[0]
+    return NONE
+
+
+def _put_in_mode(m: Machine, module: Instance | Object, call: Call) -> None:
+    """`module.training = mode`, of this module alone: a program that puts modes back does so for
+    every part.
+    """
+    told = conditions.truth(m, call.args[0])
+    module.state["training"] = told
+    if told is not False:
+        tell_mode(m, module, told, call)
+
+
+@method(MODULE, "register_buffer")
+def register_buffer(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    name, value = call.constant(0, "name"), call.get(1, "tensor") or NONE
+    if isinstance(name, str):
+        if (
+            isinstance(value, Tensor)
+            and not value.node.requires_grad
+            and value.node.kind is Kind.CONSTANT
+        ):
+            value.node.kind, value.node.cut = Kind.DATA, None
+        name_value(m, value, name)
+        module.attrs[name] = value
+        module.state.setdefault("buffers", set()).add(name)
+        if isinstance(value, Tensor) and value.node.records:
+            m.emit(tape.Fact(at=call.frame.span(call.node), what="buffer-set", value=value.node))
+    return NONE
+
+
+@method(MODULE, "register_parameter", "add_module", "register_module")
+def register(m: Machine, module: Instance | Object, call: Call) -> Abstract:
+    name, value = call.get(0, "name"), call.args[1] if len(call.args) > 1 else NONE
+    key = str(name.value) if isinstance(name, Const) else f"part{len(module.attrs)}"
+
+    adopt(module, key, value)
+    holdings.attached(m, module, key, value, call)
+    module.attrs[key] = value
+    return NONE
