@@ -21,7 +21,7 @@ from gradlint.interpret.values import (
     Tensor,
     Test,
 )
-from gradlint.library import holdings
+from gradlint.library import freezing
 from gradlint.library.autograd import (
     refuse_in_transform,
 )
@@ -66,9 +66,9 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
     if is_refused and node.records and not node.is_leaf:
         _refuses_flag(m, node, call)
     if not wanted:
-        holdings.freezes_data(m, tensor, call)
+        freezing.freezes_data(m, tensor, call)
     if wanted == node.requires_grad:
-        holdings.freezes_rows(m, tensor, call)
+        freezing.freezes_rows(m, tensor, call)
         return
     if wanted:
         if node.parameter is not None and node.kind is Kind.PARAMETER:
@@ -111,14 +111,14 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
             call.frame.span(call.node),
             m.where,
         )
-        if holdings.is_named(node, call):
+        if freezing.is_named(node, call):
             made.flags |= {"frozen-by-name"}
     else:
         return
     made.storage, made.name = node.storage, node.name
     tensor.node = made
     if wanted:
-        holdings.thaws_rows(m, tensor, call)
+        freezing.thaws_rows(m, tensor, call)
 
 
 def _refuses_flag(m: Machine, node: tape.Value, call: Call) -> None:

@@ -1,21 +1,12 @@
-"""What an optimizer comes to hold, and what it does not: parts added late, parts in plain
-containers, freezes in vain.
-
-Facts on the tape: `optimizer` (one is made), `attached` (a parameter became part of a module after
-one was made), `plain-container` (a parameter lies in a list, dict or record that registers nothing;
-`source` is one that the module has registered, if possible one that an optimizer holds),
-`frozen-in-vain` (a statement meant to freeze that does nothing), `exhausted` (a generator of
-parameters is used a second time), `not-called` (a method is named as a statement).
-"""
+"""What a module comes to hold: tensors that become attributes, parameters in plain containers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gradlint import evidence, names, tape
-from gradlint.interpret import conditions
-from gradlint.interpret.registry import hears, method
+from gradlint import tape
+from gradlint.interpret.registry import hears
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -25,48 +16,18 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Tensor,
-    Unknown,
 )
 from gradlint.ir import nodes as ir
 from gradlint.library.creation import WRITTEN_OUT
 from gradlint.library.python import records
-from gradlint.library.structure import MODULE, is_module, is_parameter, named_parameters
+from gradlint.library.structure import is_module, is_parameter, named_parameters
 from gradlint.tape import Cut, Kind, Value, leaves
 
 if TYPE_CHECKING:
     from gradlint.finding import Span
     from gradlint.interpret.machine import Frame, Machine
-
-# what an optimizer is, or can be had from
-_HOLDING = frozenset([Unknown, Object, Instance, Sequence, Mapping])
-# what a name with one of these does is no setting up
-_RUNS = frozenset(["step", "train", "run", "fit", "epoch", "loop"])
 MAX_DEPTH = 3  # how deep containers are searched for modules
-MISSPELT = frozenset(
-    [
-        "require_grad",
-        "require_grads",
-        "requires_grads",
-        "required_grad",
-        "require_gradient",
-        "requires_gradient",
-        "requires_gradients",
-        "requiresGrad",
-        "requiresgrad",
-        "requires_Grad",
-        "requieres_grad",
-        "requires_grade",
-        "grad_required",
-        "requiregrad",
-        "requires_grd",
-        "need_grad",
-        "needs_grad",
-        "trainable",
-        "requires_grad_",
-    ]
-)
 
 
 _BEGINS = frozenset(
@@ -169,19 +130,6 @@ def _frozen_before(m: Machine, owner: Instance | Object, name: str) -> Tensor | 
     ):
         return before
     return None
-
-
-def is_named(node: Value, call: Call) -> bool:
-    """Whether a statement names the very parameter that it freezes:
-    `embedding.weight.requires_grad = False`.
-    """
-    said = call.node.function if isinstance(call.node, ir.Call) else call.node
-    holder = said.target if isinstance(said, ir.Attribute) else None
-    return (
-        isinstance(holder, ir.Attribute)
-        and node.parameter is not None
-        and holder.name == node.parameter.name
-    )
 
 
 def _in_its_place(m: Machine, part: Tensor, frozen: Tensor) -> str:
@@ -321,108 +269,6 @@ def loaded(m: Machine, parameter: Tensor, source: Tensor, call: Call) -> None:
     )
 
 
-def in_vain(m: Machine, value: Value | None, how: str, call: Call) -> None:
-    """Writes down a statement that is meant to freeze, and does not."""
-    m.emit(
-        tape.Fact(
-            at=call.frame.span(call.node),
-            what="frozen-in-vain",
-            value=value,
-            detail=how,
-            text=call.frame.text(call.node),
-        )
-    )
-
-
-def freezes_data(m: Machine, tensor: Tensor, call: Call) -> None:
-    """`parameter.data.requires_grad = False` is said of a tensor that is thrown away."""
-    said = call.node.function if isinstance(call.node, ir.Call) else call.node
-    if (
-        isinstance(said, ir.Attribute)
-        and isinstance(said.target, ir.Attribute)
-        and said.target.name == "data"
-    ):
-        for node in tensor.node.inputs:
-            if node.kind is Kind.PARAMETER and node.requires_grad:
-                in_vain(m, node, "data", call)
-
-
-def freezes_rows(m: Machine, tensor: Tensor, call: Call) -> None:
-    """`parameter.data[:5].requires_grad = False` is said of a view that nothing else has."""
-    whole = _whole(tensor)
-    if whole is not None and whole.node.requires_grad and not tensor.node.requires_grad:
-        in_vain(m, whole.node, "rows", call)
-
-
-def thaws_rows(m: Machine, tensor: Tensor, call: Call) -> None:
-    """`parameter[5:].requires_grad_(True)` of a frozen one makes a leaf of its own: a fact
-    `thawed-in-vain`.
-    """
-    whole = _whole(tensor)
-    if whole is not None and not whole.node.requires_grad:
-        at, text = call.frame.span(call.node), call.frame.text(call.node)
-        m.emit(
-            tape.Fact(at=at, what="thawed-in-vain", value=whole.node, source=tensor.node, text=text)
-        )
-
-
-def _whole(view: Tensor) -> Tensor | None:
-    """The parameter that a tensor is a view of."""
-    whole = view.base
-    while whole is not None and whole.node.kind is not Kind.PARAMETER:
-        whole = whole.base
-    return whole
-
-
-def freezes_module(m: Machine, module: Instance | Object, call: Call) -> None:
-    """`module.requires_grad = False` sets an attribute that nobody reads."""
-    if conditions.truth(m, call.args[0]) is False:
-        held = [tensor.node for _, tensor in named_parameters(m, module, call)]
-        for node in held:
-            if node.requires_grad:
-                in_vain(m, node, "module", call)
-
-
-def _misspelt(name: str) -> None:
-    @method(("torch.Tensor", MODULE), f"__set_{name}__")
-    def handler(m: Machine, receiver: Tensor | Instance | Object, call: Call) -> Abstract:
-        misspelt(m, receiver, call)
-        receiver.attrs[name] = call.args[0]
-        return call.args[0]
-
-
-for _name in sorted(MISSPELT):
-    _misspelt(_name)
-
-
-def misspelt(m: Machine, receiver: Abstract, call: Call) -> None:
-    """`parameter.require_grad = False`: an attribute that torch does not know."""
-    given = conditions.truth(m, call.args[0])
-    if given or (given is None and not (isinstance(receiver, Tensor) and "grad" in call.name)):
-        return  # what is not known may be meant for an attribute of one's own
-    held = parameters_in(m, receiver, call) if not isinstance(receiver, Unknown) else iter(())
-    for tensor in held:
-        if tensor.node.requires_grad:
-            in_vain(m, tensor.node, call.name, call)
-
-
-@hears("discarded")
-def compared(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
-    """`p.requires_grad == False` as a statement."""
-    if (
-        isinstance(node, ir.Compare)
-        and isinstance(node.left, ir.Attribute)
-        and node.left.name == "requires_grad"
-    ):
-        owner = m.evaluate(node.left.target, frame)
-        if (
-            isinstance(owner, Tensor)
-            and owner.node.kind is Kind.PARAMETER
-            and owner.node.requires_grad
-        ):
-            in_vain(m, owner.node, "compared", Call("==", [], {}, node, frame))
-
-
 @hears("discarded")
 def written_and_dropped(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`memory[mask].zero_()` as a statement: rows that were copied for it are written, and given
@@ -467,63 +313,6 @@ def used_up(m: Machine, generator: Sequence, call: Call) -> None:
             at, text = call.frame.span(call.node), call.frame.text(call.node)
             m.emit(tape.Fact(at=at, what="exhausted", value=held.node, related=related, text=text))
             return
-
-
-@hears("unknown call")
-def handed_away(m: Machine, symbol: Symbol, call: Call) -> None:
-    """What is given an optimizer may step it; a schedule steers its rate alone."""
-    values = call.values
-    steers = (
-        values
-        and evidence.role(symbol.text) == "scheduler"
-        and _RUNS.isdisjoint(names.words(symbol.text))
-    )
-    if not steers:
-        escapes(m, values, call)
-
-
-@hears("end")
-def stepped_elsewhere(m: Machine) -> None:
-    """Other methods of the object step what it has as an optimizer."""
-    for value in m.state.get("stepped elsewhere", ()):
-        handle = value.state.get("handle") if isinstance(value, Object | Instance) else None
-        if isinstance(value, Unknown):
-            handle = m.state.get("unknown-optimizers", {}).get(value.symbol)
-        if isinstance(handle, tape.Optimizer):
-            handle.stepped_elsewhere = True
-
-
-def escapes(m: Machine, values: Iterable[Abstract], call: Call, depth: int = 0) -> None:
-    """Optimizers are handed to code that is not in view, and can be stepped and cleared there."""
-    for value in values:
-        if type(value) not in _HOLDING:  # most of what large containers hold
-            continue
-        if isinstance(value, Unknown):
-            _unknown_escapes(m, value.symbol, call, depth)
-        elif isinstance(value, Object | Instance):
-            handle = value.state.get("handle")
-            if isinstance(handle, tape.Optimizer):
-                handle.escapes = True
-            elif (
-                isinstance(value, Instance)
-                and depth < MAX_DEPTH
-                and value.module is None
-                and value.attrs
-            ):
-                escapes(m, value.attrs.values(), call, depth + 1)
-        elif isinstance(value, Sequence | Mapping) and depth < MAX_DEPTH and value.items:
-            inner = value.items if isinstance(value, Sequence) else value.items.values()
-            escapes(m, inner, call, depth + 1)
-
-
-def _unknown_escapes(m: Machine, symbol: Symbol, call: Call, depth: int) -> None:
-    """Something unknown is handed there: it may be an optimizer, and one may have been put into
-    it.
-    """
-    if symbol in m.state.get("unknown-optimizers", {}):
-        m.state["unknown-optimizers"][symbol].escapes = True
-    if symbol in m.overrides and depth < MAX_DEPTH and m.state.get("optimizers"):
-        escapes(m, m.overrides[symbol].values(), call, depth + 1)
 
 
 def constant_zero(value: Abstract) -> bool:

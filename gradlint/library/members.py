@@ -21,7 +21,7 @@ from gradlint.interpret.values import (
     Sequence,
     Tensor,
 )
-from gradlint.library import holdings
+from gradlint.library import freezing, holdings
 from gradlint.library.phases import tell_mode
 from gradlint.library.structure import MODULE, container_kind, is_module, named_items
 from gradlint.tape import Kind
@@ -53,9 +53,9 @@ def adopt(owner: Instance | Object, name: str, child: Abstract) -> None:
 def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     """`module.name = value`, in a container also in the place of the item of that name."""
     if call.name == "requires_grad":
-        holdings.freezes_module(m, module, call)
-    elif call.name in holdings.MISSPELT:
-        holdings.misspelt(m, module, call)
+        freezing.freezes_module(m, module, call)
+    elif call.name in freezing.MISSPELT:
+        freezing.misspelt(m, module, call)
     elif call.name == "training":
         _put_in_mode(m, module, call)
     adopt(module, call.name, call.args[0])

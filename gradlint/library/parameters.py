@@ -29,7 +29,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
-from gradlint.library import holdings
+from gradlint.library import freezing, holdings
 from gradlint.library.effects import LayerEffect
 from gradlint.library.members import adopt
 from gradlint.library.structure import MODULE, is_parameter, named_parameters, parts
@@ -222,7 +222,7 @@ def set_parameter(m: Machine, module: Instance | Object, call: Call) -> Abstract
 @method(MODULE, "__set_requires_grad__")
 def freeze_in_vain(m: Machine, module: Instance | Object, call: Call) -> Abstract:
     """`module.requires_grad = False` sets an attribute that nobody reads."""
-    holdings.freezes_module(m, module, call)
+    freezing.freezes_module(m, module, call)
     module.attrs["requires_grad"] = call.args[0]
     return NONE
 

@@ -384,7 +384,7 @@ def set_requires_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """`layer.requires_grad = False` sets an attribute that nobody reads, if it is a module: then it
     is called, or what it is a part of.
     """
-    from gradlint.library import holdings
+    from gradlint.library import freezing
 
     symbol = unknown.symbol
     made = m.nodes.get(symbol)
@@ -396,7 +396,7 @@ def set_requires_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     elif wanted is False and not is_tensor:
         whole = [symbol.source] if symbol.key == (_CHILD,) and symbol.source is not None else []
         for each in (symbol, *whole):
-            holdings.in_vain(m, tensors.leaf(m, each, call.node, call.frame), "module", call)
+            freezing.in_vain(m, tensors.leaf(m, each, call.node, call.frame), "module", call)
     return NONE
 
 
