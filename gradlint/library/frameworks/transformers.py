@@ -38,7 +38,7 @@ from gradlint.interpret.values import (
 )  # fmt: skip
 from gradlint.library.frameworks import rounds
 from gradlint.library.frameworks.accelerate import ACCELERATOR
-from gradlint.library.frameworks.lightning import function_of, sink_call
+from gradlint.library.frameworks.fitting import function_of, sink_call
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Loop, Machine
