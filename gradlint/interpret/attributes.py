@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.calls import call_unknown, construct, library_receiver
+from gradlint.interpret.calls import construct
+from gradlint.interpret.instances import library_receiver
 from gradlint.interpret.machine import ATTRIBUTE, Raised, handles
 from gradlint.interpret.registry import (
     MethodHandler,
@@ -15,6 +16,7 @@ from gradlint.interpret.registry import (
     member_name,
 )  # fmt: skip
 from gradlint.interpret.subscripts import derived
+from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
     Abstract,

@@ -1,6 +1,4 @@
-"""Calls: of functions of the program, of classes, of the library's model, of things unknown; and
-`with`.
-"""
+"""Calls of functions of the program, of their methods, and of functions of libraries."""
 
 from __future__ import annotations
 
@@ -9,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import calm, tensors
-from gradlint.interpret.gaps import BACKWARDS, Gap, GiveUp, Overrun
+from gradlint.interpret import calm
+from gradlint.interpret.gaps import BACKWARDS, GiveUp, Overrun
 from gradlint.interpret.machine import (
     BREAK,
     CALL,
@@ -24,12 +22,12 @@ from gradlint.interpret.machine import (
 from gradlint.interpret.registry import (
     FALLBACKS,
     FUNCTIONS,
-    METHODS,
     canonical,
     find_method,
     is_a,
     tell,
 )
+from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -37,17 +35,12 @@ from gradlint.interpret.values import (
     Builtin,
     Call,
     Class,
-    Const,
     Function,
     Instance,
     Lib,
     Mapping,
     Object,
-    Package,
-    Range,
     Sequence,
-    Super,
-    Symbol,
     Tensor,
     Unknown,
 )  # fmt: skip
@@ -58,8 +51,6 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 SHARE = 3  # the part of the steps that are left which a call out of the file of a part may take
-# results, by the literals of their calls
-_ByLiterals = dict[tuple[tuple[object, object], ...], list[tape.Value]]
 
 
 @handles(CALL, Function)
@@ -317,178 +308,6 @@ def _unseen(m: Machine, name: str, call: Call) -> Unknown:
     return made
 
 
-@handles(CALL, Unknown)
-def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
-    known = m.state.get("looked at", {}).get(function.symbol)
-    known = known or m.session.called_as(m, function.symbol)
-    if known is not None:
-        return m.call(known, call)
-    if (
-        function.data
-        and function.origin is None
-        and function.type != "module"
-        and not _is_made(m, function.symbol)
-    ):
-        tell("data call", m, function.symbol, call)
-    elif _listed(call) != "names":  # the keys of a dict have no gradient
-        function.data = False
-        return call_unknown(m, function.symbol, call)
-    made = Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
-    _note_listing(m, made, call)
-    _note_counting(m, made, function.symbol, call)
-    return made
-
-
-def _is_made(m: Machine, symbol: Symbol) -> bool:
-    """Whether what is called may be a module although it came with data, loaded or looked up: no
-    method of data.
-    """
-    key = symbol.key
-    if not (isinstance(key, tuple) and key[:1] == ("attribute",)):
-        return True
-    return _is_loaded(m, symbol) and not any(hasattr(kind, key[1]) for kind in (dict, list, str))
-
-
-def _is_loaded(m: Machine, symbol: Symbol) -> bool:
-    """Whether it was unpickled, or taken out of what was: a whole model can be, whose methods
-    compute.
-    """
-    loaded: set[Symbol] = m.state.get("loaded", set())
-    inner: Symbol | None = symbol
-    while inner is not None and inner not in loaded:
-        inner = inner.source
-    return inner is not None
-
-
-def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
-    """A call of something unknown: it is assumed to carry gradient, from parameters of its own."""
-    node, frame = call.node, call.frame
-    inputs = tensors.sources(m, call.values, node, frame)
-    tell("unknown call", m, symbol, call)
-    own = tensors.leaf(m, _owner(m, symbol), node, frame, fed=bool(inputs) or call.open)
-    made = tensors.operation(m, "call", [*inputs, own], node, frame)
-    made.storage = tape.Storage()
-    made.assumed = not any(source.requires_grad and not source.assumed for source in inputs)
-    _tell_apart(m, symbol, made, call)
-    result = Unknown(Symbol(call.frame.text(node)))
-    result.symbol.twin = symbol.derive(_asked(m, call), call.frame.text(node))
-    _note_listing(m, result, call)
-    _note_counting(m, result, symbol, call)
-    m.nodes[result.symbol] = made
-    m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
-    return result
-
-
-def _owner(m: Machine, called: Symbol) -> Symbol:
-    """Whose parameters a call uses: of the method of something unknown whose parameters were asked
-    for, its own.
-
-    `optimizer = SGD(model.parameters()); loss = model.compute_loss(batch)`
-    """
-    receiver = called.source
-    is_method = isinstance(called.key, tuple) and called.key[:1] == ("attribute",)
-    return receiver if is_method and receiver is not None and receiver in m.leaves else called
-
-
-def _tell_apart(m: Machine, symbol: Symbol, made: tape.Value, call: Call) -> None:
-    """Marks the results of a callable that is called with different literals: `loss(x, fake, 0)`,
-    `loss(x, fake, 1)`.
-
-    Each can be computed from some of the arguments alone: the loss of the generator, or of the
-    discriminator.
-    """
-    if not isinstance(call.node, ir.Call):
-        return
-    by_place = [*enumerate(call.node.args), *call.node.kwargs]
-    literals = tuple(
-        (place, node.value) for place, node in by_place if isinstance(node, ir.Literal)
-    )
-    if not literals:
-        return
-    known: _ByLiterals = m.state.setdefault("told apart", {}).setdefault(symbol, {})
-    known.setdefault(literals, []).append(made)
-    for given, others in known.items():
-        if any(dict(given).get(place, value) != value for place, value in literals):
-            for each in (made, *others):
-                each.flags |= {tape.TOLD_APART}
-            others.clear()
-
-
-def _note_listing(m: Machine, result: Unknown, call: Call) -> None:
-    """Takes down that something lists the entries of a dict, or their names."""
-    listed = None if call.args or call.kwargs else _listed(call)
-    if listed is not None:
-        m.state.setdefault(listed, set()).add(result.symbol)
-
-
-def _note_counting(m: Machine, result: Unknown, method: Symbol, call: Call) -> None:
-    """Has `mask.any()` be the question that `mask.sum() > 0` is, of what is handed in as of
-    tensors.
-    """
-    if call.args or call.kwargs or method.source is None:
-        return
-    function = call.node.function if isinstance(call.node, ir.Call) else None
-    if isinstance(function, ir.Attribute) and function.name == "any":
-        counting = method.source.derive(("attribute", "sum"), f"{method.source.text}.sum")
-        result.test = m.oracle.facts.any_of(
-            counting.derive(_asked(m, call), f"{counting.text}()").asked
-        )
-
-
-def _listed(call: Call) -> str | None:
-    """What a method of something unknown lists: the "entries" of a dict, `x.items()`, or their
-    "names", `x.keys()`.
-    """
-    function = call.node.function if isinstance(call.node, ir.Call) else None
-    if not isinstance(function, ir.Attribute) or call.values:
-        return None
-    return {"items": "entries", "keys": "names"}.get(function.name)
-
-
-def _module_of(own: tape.Value) -> tape.Module:
-    assert own.parameter is not None
-    assert own.parameter.module is not None
-    return own.parameter.module
-
-
-def _asked(m: Machine, call: Call) -> object:
-    by_name = (
-        tuple([(name, m.symbol(call.kwargs[name])) for name in sorted(call.kwargs)])
-        if call.kwargs
-        else ()
-    )
-    return ("call", tuple(map(m.symbol, call.args)), by_name)
-
-
-@handles(CALL, Class)
-def instantiate(m: Machine, cls: Class, call: Call) -> Abstract:
-    """A new object of a class of the program."""
-    for base in cls.libraries():
-        maker = METHODS.get((canonical(base), "__new__"))
-        if maker is not None:
-            made = maker(m, cls, call)
-            if not isinstance(made, Instance) or "member" in made.state:
-                return made
-            break
-    at = call.frame.span(call.node)
-    instance = Instance(cls, symbol=None, at=at)
-    prepare(m, instance)
-    if instance.module is not None and not m.oracle.prepares and _is_in_view(m, call.frame):
-        instance.state["training"] = True
-    m.note("new", cls.name, at)
-    initialise(m, instance, call)
-    return instance
-
-
-def _is_in_view(m: Machine, frame: Frame) -> bool:
-    """Whether what becomes of a module that is made here is seen: it trains until a function puts
-    it in eval mode.
-    """
-    if frame.function is not None:
-        return True
-    return not m.session.program.mentions(frame, ".eval(")
-
-
 def prepare(m: Machine, instance: Instance) -> None:
     """Gives an object of a torch module class its place among modules."""
     if is_module(instance.cls):
@@ -536,28 +355,6 @@ def construct(m: Machine, instance: Instance, base: str, call: Call) -> Abstract
     return NONE
 
 
-_KINDS: dict[str, type[Abstract]] = {  # of what is never an instance of a class of the program
-    "torch.Tensor": Tensor, "numpy.ndarray": Unknown,
-    "torch.autograd.function.FunctionCtx": Object, "torch.utils.hooks.RemovableHandle": Object,
-}  # fmt: skip
-
-
-def library_receiver(value: Abstract, base: str) -> Abstract | None:
-    """What the model's methods of a library's class take for `value`; None where it is of another
-    class.
-    """
-    if isinstance(value, Object):
-        return value if is_a(value.cls, base) else None
-    for owner, kind in _KINDS.items():
-        if is_a(base, owner):
-            return value if isinstance(value, kind) else None
-    if not isinstance(value, Instance) or not any(is_a(own, base) for own in value.cls.libraries()):
-        return None
-    if find_method(base, "__init__") is None and base in FUNCTIONS:
-        return value.state.get("part")
-    return value
-
-
 def _fill_dataclass(m: Machine, instance: Instance, call: Call) -> None:
     args = list(call.args)
     fields: dict[str, Abstract | None] = {}
@@ -592,228 +389,3 @@ def _field_default(m: Machine, default: Abstract, call: Call, name: str) -> Abst
         given = default.state.get("default")
         return given if isinstance(given, Abstract) else m.unknown(name)
     return default
-
-
-@handles(CALL, Instance)
-def call_instance(m: Machine, instance: Instance, call: Call) -> Abstract:
-    """`__call__` of an object; of a torch module, its `forward`."""
-    own = m.session.member_of(instance.cls, "__call__")
-    if own is not None:
-        return m.invoke(own, [instance, *call.args], call, **call.kwargs)
-    forward = m.session.member_of(instance.cls, "forward") or instance.attrs.get("forward")
-    if forward is not None:
-        call = _prepared(m, instance, call)
-        args = call.args if "forward" in instance.attrs else [instance, *call.args]
-        result = m.call(
-            forward,
-            Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest),
-        )
-        if instance.module is not None:
-            m.made += 1
-            made = tensors.sources(m, [result], call.node, call.frame)
-            at = call.frame.span(call.node)
-            m.emit(tape.ModuleCall(at=at, module=instance.module, result=made[0] if made else None))
-        return _hooked(m, instance, result, call)
-    for base in map(canonical, instance.cls.libraries()):
-        handler, receiver = find_method(base, "__call__"), library_receiver(instance, base)
-        if handler is not None and receiver is not None:
-            return handler(m, receiver, call)
-    return call_unknown(m, m.symbol(instance), call)
-
-
-def _prepared(m: Machine, module: Instance | Object, call: Call) -> Call:
-    """The call of a module after its forward pre-hooks: with the arguments that they return, where
-    they do.
-    """
-    for hook, takes_kwargs in module.state.get("forward-pre-hooks", ()):
-        kwargs = [Mapping(dict(call.kwargs))] if takes_kwargs else []
-        match m.invoke(hook, [module, Sequence("tuple", list(call.args)), *kwargs], call):
-            case Sequence(items=[Sequence(items=args), Mapping(items=named)]) if takes_kwargs:
-                call = _with(
-                    call,
-                    args,
-                    {name: value for name, value in named.items() if isinstance(name, str)},
-                )
-            case Sequence(kind="tuple", items=args) if not takes_kwargs:
-                call = _with(call, args, call.kwargs)
-            case Tensor() as only if not takes_kwargs:
-                call = _with(call, [only], call.kwargs)
-    return call
-
-
-def _with(call: Call, args: list[Abstract], kwargs: dict[str, Abstract]) -> Call:
-    return Call(call.name, list(args), kwargs, call.node, call.frame, call.open, rest=call.rest)
-
-
-def _hooked(m: Machine, module: Instance | Object, result: Abstract, call: Call) -> Abstract:
-    """What a module gives after its forward hooks: theirs, where they return something."""
-    for hook, takes_kwargs in module.state.get("forward-hooks", ()):
-        kwargs = [Mapping(dict(call.kwargs))] if takes_kwargs else []
-        given = m.invoke(hook, [module, Sequence("tuple", list(call.args)), *kwargs, result], call)
-        if not isinstance(given, Const | Unknown):
-            result = given
-    return result
-
-
-@handles(CALL, Object)
-def call_object(m: Machine, made: Object, call: Call) -> Abstract:
-    handler = find_method(made.cls, "__call__")
-    m.made += made.module is not None
-    if handler is not None:
-        call = _prepared(m, made, call)
-        return _hooked(m, made, handler(m, made, call), call)
-    return call_unknown(m, m.symbol(made), call)
-
-
-@handles(CALL, Const, Sequence, Mapping, Range, Tensor, Package, Super)
-def call_other(m: Machine, value: Abstract, call: Call) -> Abstract:
-    """What cannot be called, or is a name bound to something the analysis lost: of tensors it makes
-    what they carry.
-    """
-    if any(isinstance(given, Tensor) for given in call.values):
-        return call_unknown(m, m.symbol(value), call)
-    return m.unknown(call.frame.text(call.node))
-
-
-class _Unwound(Exception):
-    """Leaves a generator that is not resumed."""
-
-
-def run_generator(
-    m: Machine, generator: Object, visit: Callable[[Abstract], bool], call: Call
-) -> None:
-    """Runs a generator; each value that it yields goes to `visit` before it goes on.
-
-    One that came to its end is used up, which is told; it is run again all the same, for its end
-    may be assumed. What a decorator has put "around" it is handed the run of it.
-    """
-    around = generator.state.get("around")
-    if around is None:
-        _run_generator(m, generator, visit, call)
-    else:
-        around(m, lambda inner: _run_generator(m, generator, inner, call), visit)
-
-
-def _run_generator(
-    m: Machine, generator: Object, visit: Callable[[Abstract], bool], call: Call
-) -> None:
-    frame, function = generator.state["frame"], generator.state["function"]
-    given = Sequence("generator", [])
-    if "given" in generator.state:
-        tell("used up", m, generator.state["given"], call)
-
-    outside = list(m.loops)
-
-    def on_yield(value: Abstract) -> Abstract:
-        inside = m.loops
-        # what is done with a value is no part of the generator's own loops
-        m.set_loops(list(outside))
-        for loop in inside[len(outside) :] if outside else ():
-            outside[-1].sizes.update(loop.sizes)  # but how long something is stays known
-            outside[-1].fed_by.add(loop.number)
-        if outside:
-            outside[-1].skipped = sum(loop.skipped for loop in inside[len(outside) :])
-        given.items.append(value)
-        try:
-            if visit(value):
-                raise _Unwound
-        finally:
-            m.set_loops(inside)
-        return m.unknown("yield", data=True) if "sent to" in generator.state else NONE
-
-    frame.on_yield = on_yield
-    frame.wanted = outside[-1].rounds if outside else 0
-    was_run = function.node in m.executed
-    try:
-        run(m, function, frame, body(function.node), call)
-        if frame.is_endless:
-            generator.state["endless"] = True
-        given.consumed = call.frame.span(call.node)
-        generator.state["given"] = given
-    except _Unwound:
-        if (
-            not was_run and outside and not outside[-1].over
-        ):  # `next(learner)`: what stands behind the `yield` was not run
-            m.executed.discard(function.node)
-
-
-def run_context(
-    m: Machine, context: Abstract, inside: Callable[[Abstract], None], call: Call
-) -> None:
-    """`with context as entered: inside(entered)`."""
-    if isinstance(context, Lib):
-        tell("discarded", m, context, call.node, call.frame)  # with torch.no_grad: …
-        context = _as_called(m, context, call)
-    if isinstance(context, Object) and context.cls == "contextlib.generator":
-        _run_context_function(m, context, inside, call)
-        return
-    if isinstance(context, Object):
-        runner = find_method(context.cls, "__with__")
-        if runner is not None:
-            m.state["with"] = inside
-            runner(m, context, call)
-            return
-    entered, leave = enter(m, context, call)
-    try:
-        inside(entered)
-    except Raised:
-        swallowed = leave(call, *[m.unknown("exception", data=True)] * 3)
-        if not (isinstance(swallowed, Const) and swallowed.value is True):
-            raise
-        return
-    leave(call, NONE, NONE, NONE)
-
-
-def _as_called(m: Machine, cls: Lib, call: Call) -> Abstract:
-    """What a class of contexts gives that was not called: Python raises, and what follows is run as
-    it is meant.
-    """
-    made = m.call(cls, Call(cls.name, [], {}, call.node, call.frame))
-    is_context = isinstance(made, Object) and find_method(made.cls, "__enter__") is not None
-    return made if is_context else cls
-
-
-def enter(m: Machine, context: Abstract, call: Call) -> tuple[Abstract, Callable[..., Abstract]]:
-    """What `__enter__` gives, and what is called in the end with the call that ends it and the
-    error: `__exit__`.
-    """
-    begin, end = m.attribute(context, "__enter__", call), m.attribute(context, "__exit__", call)
-    before, start = m.grad, len(m.tape.events)
-    entered = m.invoke(begin, [], call) if not isinstance(begin, Unknown) else context
-    switched = [event for event in m.tape.events[start:] if isinstance(event, tape.GradMode)]
-
-    def leave(call: Call, *error: Abstract) -> Abstract:
-        answer = m.invoke(end, list(error), call) if not isinstance(end, Unknown) else NONE
-        if m.grad.enabled == before.enabled:
-            for event in switched:
-                event.by_call = False  # what `__enter__` has switched, `__exit__` has restored
-        return answer
-
-    return entered, leave
-
-
-def _run_context_function(
-    m: Machine, context: Object, inside: Callable[[Abstract], None], call: Call
-) -> None:
-    """A context manager written as a generator: its `yield` is where the body runs."""
-    function = context.state["function"]
-    made = m.call(
-        function,
-        Call(call.name, context.state["args"], context.state["kwargs"], call.node, call.frame),
-    )
-    if not (isinstance(made, Object) and made.cls == "builtins.generator"):
-        inside(made)
-        return
-    entered: list[Abstract] = []
-
-    def visit(value: Abstract) -> bool:
-        if not entered:
-            entered.append(value)
-            inside(value)
-        return False
-
-    run_generator(m, made, visit, call)
-    if not entered:
-        raise GiveUp(
-            Gap("dynamic", call.frame.span(call.node), "a context manager that does not yield")
-        )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint import memo
 from gradlint.interpret import ahead, counters, estimates, shapes, tensors
-from gradlint.interpret.calls import library_receiver, run_generator
+from gradlint.interpret.generators import run_generator
+from gradlint.interpret.instances import library_receiver
 from gradlint.interpret.machine import ITERATE, MAX_ITEMS, Visit, handles
 from gradlint.interpret.registry import bases, tell
 from gradlint.interpret.subscripts import derived

@@ -8,7 +8,7 @@ from gradlint.interpret import (
     conditions,
     counters,
 )
-from gradlint.interpret.calls import run_context
+from gradlint.interpret.generators import run_context
 from gradlint.interpret.keys import key_of
 from gradlint.interpret.machine import (
     BREAK,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.registry import function
+from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import NONE, Abstract, Call, Lib, Sequence
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import tensors
-from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.registry import fallback, method, tell
+from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import Abstract, Call, Object, Symbol
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.registry import find_method, method, tell
+from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
     Abstract,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.attributes import is_looked_at, of_tensor
-from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.conditions import is_collated
 from gradlint.interpret.estimates import estimated
 from gradlint.interpret.registry import find_method, guesses, method, tell
 from gradlint.interpret.subscripts import derived
+from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
     Abstract,

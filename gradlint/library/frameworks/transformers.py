@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.registry import (
     alias,
@@ -23,6 +22,7 @@ from gradlint.interpret.registry import (
     parent,
 )
 from gradlint.interpret.statements import ROUNDS
+from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
     TRUE,

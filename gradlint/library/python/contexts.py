@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import calls
+from gradlint.interpret import generators
 from gradlint.interpret.registry import function, method
 from gradlint.interpret.values import NONE, TRUE, Abstract, Builtin, Call, Instance, Object, Unknown
 from gradlint.library.python.results import argument, place, text
@@ -47,7 +47,7 @@ def decorate(m: Machine, receiver: Object, call: Call) -> Abstract:
 
 def inside(m: Machine, context: Abstract, called: Abstract, call: Call) -> Abstract:
     """Calls a function within a context."""
-    from gradlint.interpret.calls import run_context
+    from gradlint.interpret.generators import run_context
 
     results: list[Abstract] = []
 
@@ -138,7 +138,7 @@ def enter_context(m: Machine, receiver: Object, call: Call) -> Abstract:
     if not call.args:
         return NONE
     context = call.args[0]
-    entered, leave = calls.enter(m, context, call)
+    entered, leave = generators.enter(m, context, call)
     receiver.state["leave"].append(leave)
     if isinstance(context, Object) and context.cls in MODES and receiver.state.get("entered"):
         set_by_context(m, context)

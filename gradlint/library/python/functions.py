@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import kept
-from gradlint.interpret.calls import call_unknown
 from gradlint.interpret.comparisons import compare_values
 from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import attribute, function, method
+from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
     Abstract,

@@ -1,0 +1,170 @@
+"""Calls of something unknown: what is assumed of the result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.interpret import tensors
+from gradlint.interpret.machine import (
+    CALL,
+    handles,
+)
+from gradlint.interpret.registry import (
+    tell,
+)
+from gradlint.interpret.values import (
+    Abstract,
+    Call,
+    Symbol,
+    Unknown,
+)  # fmt: skip
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+# results, by the literals of their calls
+_ByLiterals = dict[tuple[tuple[object, object], ...], list[tape.Value]]
+
+
+@handles(CALL, Unknown)
+def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
+    known = m.state.get("looked at", {}).get(function.symbol)
+    known = known or m.session.called_as(m, function.symbol)
+    if known is not None:
+        return m.call(known, call)
+    if (
+        function.data
+        and function.origin is None
+        and function.type != "module"
+        and not _is_made(m, function.symbol)
+    ):
+        tell("data call", m, function.symbol, call)
+    elif _listed(call) != "names":  # the keys of a dict have no gradient
+        function.data = False
+        return call_unknown(m, function.symbol, call)
+    made = Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
+    _note_listing(m, made, call)
+    _note_counting(m, made, function.symbol, call)
+    return made
+
+
+def _is_made(m: Machine, symbol: Symbol) -> bool:
+    """Whether what is called may be a module although it came with data, loaded or looked up: no
+    method of data.
+    """
+    key = symbol.key
+    if not (isinstance(key, tuple) and key[:1] == ("attribute",)):
+        return True
+    return _is_loaded(m, symbol) and not any(hasattr(kind, key[1]) for kind in (dict, list, str))
+
+
+def _is_loaded(m: Machine, symbol: Symbol) -> bool:
+    """Whether it was unpickled, or taken out of what was: a whole model can be, whose methods
+    compute.
+    """
+    loaded: set[Symbol] = m.state.get("loaded", set())
+    inner: Symbol | None = symbol
+    while inner is not None and inner not in loaded:
+        inner = inner.source
+    return inner is not None
+
+
+def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
+    """A call of something unknown: it is assumed to carry gradient, from parameters of its own."""
+    node, frame = call.node, call.frame
+    inputs = tensors.sources(m, call.values, node, frame)
+    tell("unknown call", m, symbol, call)
+    own = tensors.leaf(m, _owner(m, symbol), node, frame, fed=bool(inputs) or call.open)
+    made = tensors.operation(m, "call", [*inputs, own], node, frame)
+    made.storage = tape.Storage()
+    made.assumed = not any(source.requires_grad and not source.assumed for source in inputs)
+    _tell_apart(m, symbol, made, call)
+    result = Unknown(Symbol(call.frame.text(node)))
+    result.symbol.twin = symbol.derive(_asked(m, call), call.frame.text(node))
+    _note_listing(m, result, call)
+    _note_counting(m, result, symbol, call)
+    m.nodes[result.symbol] = made
+    m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
+    return result
+
+
+def _owner(m: Machine, called: Symbol) -> Symbol:
+    """Whose parameters a call uses: of the method of something unknown whose parameters were asked
+    for, its own.
+
+    `optimizer = SGD(model.parameters()); loss = model.compute_loss(batch)`
+    """
+    receiver = called.source
+    is_method = isinstance(called.key, tuple) and called.key[:1] == ("attribute",)
+    return receiver if is_method and receiver is not None and receiver in m.leaves else called
+
+
+def _tell_apart(m: Machine, symbol: Symbol, made: tape.Value, call: Call) -> None:
+    """Marks the results of a callable that is called with different literals: `loss(x, fake, 0)`,
+    `loss(x, fake, 1)`.
+
+    Each can be computed from some of the arguments alone: the loss of the generator, or of the
+    discriminator.
+    """
+    if not isinstance(call.node, ir.Call):
+        return
+    by_place = [*enumerate(call.node.args), *call.node.kwargs]
+    literals = tuple(
+        (place, node.value) for place, node in by_place if isinstance(node, ir.Literal)
+    )
+    if not literals:
+        return
+    known: _ByLiterals = m.state.setdefault("told apart", {}).setdefault(symbol, {})
+    known.setdefault(literals, []).append(made)
+    for given, others in known.items():
+        if any(dict(given).get(place, value) != value for place, value in literals):
+            for each in (made, *others):
+                each.flags |= {tape.TOLD_APART}
+            others.clear()
+
+
+def _note_listing(m: Machine, result: Unknown, call: Call) -> None:
+    """Takes down that something lists the entries of a dict, or their names."""
+    listed = None if call.args or call.kwargs else _listed(call)
+    if listed is not None:
+        m.state.setdefault(listed, set()).add(result.symbol)
+
+
+def _note_counting(m: Machine, result: Unknown, method: Symbol, call: Call) -> None:
+    """Has `mask.any()` be the question that `mask.sum() > 0` is, of what is handed in as of
+    tensors.
+    """
+    if call.args or call.kwargs or method.source is None:
+        return
+    function = call.node.function if isinstance(call.node, ir.Call) else None
+    if isinstance(function, ir.Attribute) and function.name == "any":
+        counting = method.source.derive(("attribute", "sum"), f"{method.source.text}.sum")
+        result.test = m.oracle.facts.any_of(
+            counting.derive(_asked(m, call), f"{counting.text}()").asked
+        )
+
+
+def _listed(call: Call) -> str | None:
+    """What a method of something unknown lists: the "entries" of a dict, `x.items()`, or their
+    "names", `x.keys()`.
+    """
+    function = call.node.function if isinstance(call.node, ir.Call) else None
+    if not isinstance(function, ir.Attribute) or call.values:
+        return None
+    return {"items": "entries", "keys": "names"}.get(function.name)
+
+
+def _module_of(own: tape.Value) -> tape.Module:
+    assert own.parameter is not None
+    assert own.parameter.module is not None
+    return own.parameter.module
+
+
+def _asked(m: Machine, call: Call) -> object:
+    by_name = (
+        tuple([(name, m.symbol(call.kwargs[name])) for name in sorted(call.kwargs)])
+        if call.kwargs
+        else ()
+    )
+    return ("call", tuple(map(m.symbol, call.args)), by_name)
