@@ -17,8 +17,8 @@ from gradlint import tape
 from gradlint.interpret.registry import hears
 from gradlint.interpret.values import Abstract, Call, Symbol, Tensor, Unknown
 from gradlint.ir import nodes as ir
-from gradlint.library.opaque import thaw
 from gradlint.library.structure import is_module, is_parameter
+from gradlint.library.unknown import thaw
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine

@@ -27,8 +27,8 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
-from gradlint.library.escapes import escapes
-from gradlint.library.handed import is_callback, within
+from gradlint.library.escape import is_callback, within
+from gradlint.library.handover import escapes
 from gradlint.source import effects
 from gradlint.tape import May
 

@@ -24,6 +24,7 @@ from gradlint.interpret.values import (
 from gradlint.library import roles
 from gradlint.library.autograd import refuse_in_transform
 from gradlint.library.returns import gives
+from gradlint.library.unknown import thaw
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -70,19 +71,6 @@ def requires_grad_(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     else:
         thaw(m, unknown.symbol)
     return unknown
-
-
-def thaw(m: Machine, symbol: Symbol) -> None:
-    """What was frozen of an unknown module and of all that it is a part of: something there is
-    trained again.
-    """
-    part: Symbol | None = symbol
-    while part is not None:
-        own = m.leaves.get(part)
-        if own is not None and own.cut is tape.Cut.FROZEN:
-            own.requires_grad, own.cut, own.cut_at, own.cut_stack = True, None, None, ()
-        # `model.get_submodule(name)`
-        part = part.source or (part.twin.source if part.twin is not None else None)
 
 
 @hears("unknown call")

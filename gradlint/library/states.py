@@ -24,7 +24,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )  # fmt: skip
-from gradlint.library.handed import receiver
+from gradlint.library.escape import receiver
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

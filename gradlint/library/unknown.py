@@ -19,6 +19,7 @@ from gradlint.interpret.values import (
     Builtin,
     Call,
     Const,
+    Symbol,
     Unknown,
 )
 from gradlint.ir import nodes as ir
@@ -227,6 +228,19 @@ def _tell_cast(m: Machine, unknown: Unknown, call: Call) -> None:
                 at=call.frame.span(call.node), what="parameter-cast", value=own, detail=wanted.value
             )
         )
+
+
+def thaw(m: Machine, symbol: Symbol) -> None:
+    """What was frozen of an unknown module and of all that it is a part of: something there is
+    trained again.
+    """
+    part: Symbol | None = symbol
+    while part is not None:
+        own = m.leaves.get(part)
+        if own is not None and own.cut is tape.Cut.FROZEN:
+            own.requires_grad, own.cut, own.cut_at, own.cut_stack = True, None, None, ()
+        # `model.get_submodule(name)`
+        part = part.source or (part.twin.source if part.twin is not None else None)
 
 
 @method("unknown", "rsample")

@@ -33,7 +33,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.library import roles
-from gradlint.library.escapes import escapes
+from gradlint.library.handover import escapes
 from gradlint.library.python.classes import python_type
 from gradlint.library.python.results import argument, fresh, place, text
 

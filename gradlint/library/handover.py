@@ -1,4 +1,4 @@
-"""Optimizers that are handed to code out of view, which may step them."""
+"""Optimizers that are handed over to code out of view, which may step them."""
 
 from __future__ import annotations
 
