@@ -41,7 +41,6 @@ FACTS = {
         "torch.amp.GradScaler device=cuda enabled=unknown by=x"),
     "device": ("cuda", "cpu", "cuda cpu", "unknown"),
     "placed": ("cuda", "cpu cuda", "unknown"),
-    "module-cast": ("float16", "bfloat16"),
     "parameter-cast": ("float16", "bfloat16"),
     "ctx-tensor": ("input", "output"),
     "function-not-applied": ("instance", "forward"),

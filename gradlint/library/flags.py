@@ -97,12 +97,6 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
             made.parameter = tape.Parameter(node.name, None, made.at)
             made.number, made.inference, made.inference_at = None, node.inference, node.inference_at
             tensor.detached = False
-            if node.inference and not m.grad.inference:
-                m.emit(
-                    tape.Fact(
-                        at=made.at, what="inference-tensor", value=node, detail="requires_grad"
-                    )
-                )
     elif node.kind in (Kind.PARAMETER, Kind.LEAF):
         made = _again(m, node, call)
         made.requires_grad, made.cut, made.cut_at, made.cut_stack = (

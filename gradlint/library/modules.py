@@ -133,14 +133,6 @@ def move(m: Machine, module: Abstract, call: Call) -> Abstract:
     place(m, call)
     wanted = cast_of(call)
     if wanted is not None:
-        m.emit(
-            tape.Fact(
-                at=call.frame.span(call.node),
-                what="module-cast",
-                detail=wanted.value,
-                text=call.frame.text(call.node),
-            )
-        )
         cast_module(m, module, wanted, call)
     if "memory_format" in call.kwargs:
         for _, tensor in named_parameters(m, module, call):
