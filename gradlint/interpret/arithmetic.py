@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import chances, tensors
+from gradlint.interpret import arguments, chances, tensors
 from gradlint.interpret.values import (
     Abstract,
     Const,
@@ -54,7 +54,7 @@ def arithmetic(
     made = tensors.apply(
         m, f"torch.{name}", [right, left] if reverse else [left, right], node, frame, effect
     )
-    made.node.arguments = tensors.given(m, [left, right], {})
+    made.node.arguments = arguments.given(m, [left, right], {})
     if op == "/":
         made.node.dtype = (
             DType.FLOAT if made.node.dtype in (DType.INTEGER, DType.BOOL) else made.node.dtype

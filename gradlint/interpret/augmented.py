@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import (
+    arguments,
     counters,
+    memory,
     shares,
     tensors,
 )
@@ -66,11 +68,11 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
         op = f"{OPERATIONS[node.op]}_"
         inputs = tensors.sources(m, [value], node, frame)
         old, form = before.node, "scalar" if is_scalar(value) else ""
-        written = tensors.write(
+        written = memory.write(
             m, before, f"torch.Tensor.{op}", inputs, node, frame, effect=lookup(op, form)
         )
         if written.node is not old:
-            written.node.arguments = tensors.given(m, [NONE, value], {})
+            written.node.arguments = arguments.given(m, [NONE, value], {})
         shares.made(m, node.op, written.node, value)
         return written
     if isinstance(before, Sequence) and before.kind == "list" and node.op == "+":

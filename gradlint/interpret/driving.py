@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import evidence, tape
 from gradlint.finding import Span
-from gradlint.interpret import tensors
+from gradlint.interpret import saving, tensors
 from gradlint.interpret.machine import Frame, Stop
 from gradlint.interpret.values import (
     NONE,
@@ -432,7 +432,7 @@ def _saved(m: Machine, call: Call) -> Abstract:
     node = tensors.node_of(m, call.args[0], call.node, call.frame)
     if node is not None and node.requires_grad:
         node.flags |= {UNSEEN, HANDED}
-        tensors.save(node, [node], "result")
+        saving.save(node, [node], "result")
     return NONE
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from gradlint import memo
-from gradlint.interpret import ahead, counters, estimates, shapes, tensors
+from gradlint.interpret import ahead, counters, estimates, memory, shapes
 from gradlint.interpret.generators import run_generator
 from gradlint.interpret.instances import library_receiver
 from gradlint.interpret.machine import ITERATE, MAX_ITEMS, Visit, handles
@@ -320,7 +320,7 @@ def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
         )
     estimates.runs_to(m, m.symbol(tensor), len(turns), call)
     for round_ in turns:
-        row = tensors.view(m, tensor, "torch.Tensor.unbind", call.node, call.frame)
+        row = memory.view(m, tensor, "torch.Tensor.unbind", call.node, call.frame)
         m.identify(row.node, m.symbol(tensor).derive(("row", round_), "row"))
         if visit(row):
             return

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import tensors
+from gradlint.interpret import arguments
 from gradlint.interpret.values import (
     Abstract,
     Const,
@@ -26,7 +26,7 @@ def hashable(value: Abstract) -> object | None:
     """The key that a value is in a dict: a constant itself, a known object its identity; None where
     unknown.
     """
-    part = tensors.bounds(value)
+    part = arguments.bounds(value)
     if part is not None:
         return ("slice", part.start, part.stop, part.step)
     if isinstance(value, Const):

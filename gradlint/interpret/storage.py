@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import (
+    arguments,
+    memory,
     tensors,
 )
 from gradlint.interpret.keys import hashable
@@ -305,11 +307,9 @@ def set_item(
                     )
                 )
             of_part = _is_part(index)
-            tensors.write(
-                m, owner, "torch.Tensor.__setitem__", inputs, node, frame, of_part=of_part
-            )
+            memory.write(m, owner, "torch.Tensor.__setitem__", inputs, node, frame, of_part=of_part)
             if owner.node is not old:
-                owner.node.arguments = tensors.given(m, [NONE, index, value], {})
+                owner.node.arguments = arguments.given(m, [NONE, index, value], {})
         case Unknown():
             inputs = tensors.sources(m, [value], node, frame)
             if isinstance(index, Const) and isinstance(
@@ -320,7 +320,7 @@ def set_item(
             elif owner.symbol in m.nodes and not (
                 owner.data or isinstance(value, Instance | Object)
             ):
-                written = tensors.write(
+                written = memory.write(
                     m,
                     tensors.as_tensor(m, owner, node, frame),
                     "torch.Tensor.__setitem__",

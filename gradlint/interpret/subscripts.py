@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import chances, conditions, tensors
+from gradlint.interpret import arguments, chances, conditions, memory, tensors
 from gradlint.interpret.keys import hashable, key_of
 from gradlint.interpret.machine import EVALUATE, Raised, handles
 from gradlint.interpret.operands import concrete, is_collated
@@ -365,8 +365,8 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
     """`tensor[index]`: a view for integers and slices, a copy for tensors, lists and masks."""
     parts = index.items if isinstance(index, Sequence) and index.kind == "tuple" else [index]
     if all(map(_is_basic, parts)):
-        made = tensors.view(m, target, "torch.Tensor.__getitem__", node, frame)
-        made.node.arguments = tensors.given(m, [target, index], {})
+        made = memory.view(m, target, "torch.Tensor.__getitem__", node, frame)
+        made.node.arguments = arguments.given(m, [target, index], {})
         if all(
             isinstance(part, Const) and part.value in (None, ..., slice(None)) for part in parts
         ):

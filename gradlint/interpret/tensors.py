@@ -1,15 +1,14 @@
-"""The model of autograd: what an operation makes of its inputs, what it saves, what a write in
-place does.
-"""
+"""The model of autograd: the values that operations put on the tape, and what each records."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from collections.abc import Sequence as Many
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
+from gradlint.interpret.arguments import given
+from gradlint.interpret.saving import refuse_inference, save_as_listed
 from gradlint.interpret.values import (
     Abstract,
     Const,
@@ -22,8 +21,8 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
-from gradlint.library.effects import Effect, lookup
-from gradlint.tape import Cut, DType, Kind, Saved, Storage, Value
+from gradlint.library.effects import Effect
+from gradlint.tape import Cut, DType, Kind, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
@@ -296,63 +295,11 @@ def apply(
         made.zero_gradient = effect.zero_gradient and made.requires_grad
         made.missing_derivative = effect.missing_derivative and made.requires_grad
         made.dtype = effect.dtype or made.dtype
-        _save(made, named, effect)
-        _refuse_inference(m, made)
+        save_as_listed(made, named, effect)
+        refuse_inference(m, made)
     if made.dtype is DType.UNKNOWN and tensors:
         made.dtype = result_dtype(tensors)
     return Tensor(made)
-
-
-def given(
-    m: Machine, args: Iterable[Abstract], kwargs: dict[str, Abstract]
-) -> tuple[tuple[int | str, object], ...]:
-    """The constants, tuples of them and tensors among an operation's arguments, and the symbols of
-    others, by position or name.
-    """
-    found: list[tuple[int | str, object]] = [
-        (key, _argument(m, each)) for key, each in enumerate(args)
-    ]
-    if kwargs:
-        found += [(key, _argument(m, each)) for key, each in kwargs.items()]
-    return tuple([each for each in found if each[1] is not None])
-
-
-def bounds(index: Abstract) -> slice | None:
-    """The slice that an index is: its bounds are constants, or the symbols of what is not known."""
-    match index:
-        case Const(value=slice() as known):
-            return known
-        case Object(cls="builtins.slice", state={"bounds": [*given]}):
-            found = [
-                bound.value
-                if isinstance(bound, Const)
-                else bound.symbol
-                if isinstance(bound, Unknown)
-                else bound
-                for bound in given
-            ]
-            return slice(*found)
-    return None
-
-
-def _argument(m: Machine, value: Abstract) -> object:
-    match value:
-        case Tensor():
-            return value.node
-        case Unknown():
-            known = (
-                m.tensors[value.symbol].node
-                if value.symbol in m.tensors
-                else m.nodes.get(value.symbol)
-            )
-            return value.symbol if known is None else known
-        case Const():
-            return value.value
-        case Object(cls="builtins.slice"):
-            return bounds(value)
-        case Sequence() if not value.open and all(isinstance(item, Const) for item in value.items):
-            return tuple(item.value for item in value.items if isinstance(item, Const))
-    return None
 
 
 def name_arguments(
@@ -384,236 +331,6 @@ def result_dtype(inputs: list[Value]) -> DType:
     if DType.UNKNOWN in kinds or not kinds:
         return DType.UNKNOWN
     return DType.INTEGER if DType.INTEGER in kinds else DType.BOOL
-
-
-def _save(made: Value, named: Many[tuple[str, Value]], effect: Effect) -> None:
-    if not made.requires_grad:
-        return
-    kept = effect.saved({name for name, source in named if source.requires_grad})
-    saved = [_saved(source, name) for name, source in named if name in kept]
-    if any(what.startswith("result") for what in kept):
-        saved.append(_saved(made, "result"))
-    made.saves = tuple(entry for entry in saved if entry is not None)
-
-
-def _saved(kept: Value, role: str) -> Saved | None:
-    storage = kept.storage
-    return (
-        None
-        if storage is None
-        else Saved(kept, storage, storage.version, len(storage.writes), role)
-    )
-
-
-def _refuse_inference(m: Machine, made: Value) -> None:
-    """Notes the inference tensors that torch refuses to save."""
-    for kept in made.saves:
-        if kept.value.inference and kept.value is not made:
-            m.emit(
-                tape.Fact(
-                    at=made.at,
-                    what="inference-tensor-used",
-                    value=kept.value,
-                    detail=made.op,
-                    text=made.text,
-                )
-            )
-
-
-def save(made: Value, kept: Iterable[Value], role: str = "input") -> None:
-    """Adds to what `made` saves for its backward."""
-    if made.requires_grad:
-        made.saves += tuple(
-            entry for entry in (_saved(one, role) for one in kept) if entry is not None
-        )
-
-
-def part(m: Machine, whole: Tensor, number: int, node: ir.Node, frame: Frame) -> Tensor:
-    """One of several outputs of the operation that `whole` stands for."""
-    made = operation(
-        m,
-        f"{whole.node.op}.output",
-        [whole.node],
-        node,
-        frame,
-        flags=frozenset({"multi-output", f"output-{number}"}),
-    )
-    made.storage, made.dtype = Storage(), whole.node.dtype
-    return Tensor(made)
-
-
-def view(m: Machine, base: Tensor, op: str, node: ir.Node, frame: Frame, **fields: Any) -> Tensor:
-    """A tensor that shows the memory of another: writes to either are seen by both."""
-    made = operation(m, op, [base.node], node, frame, **fields)
-    if (
-        base.node.kind in (Kind.PARAMETER, Kind.LEAF)
-        and not m.grad.enabled
-        and base.node.requires_grad
-    ):
-        # torch 2.13: a view of a leaf made under no_grad requires grad, has no grad_fn and is a
-        # leaf of its own.
-        made.kind = Kind.LEAF
-        made.requires_grad, made.cut = True, Cut.GRAD_MODE
-    made.storage, made.dtype = base.node.storage, base.node.dtype
-    _same_memory(base.node, made)
-    shown = Tensor(made, base=base, detached=base.detached, uncounted=base.uncounted)
-    _share(m, base, shown)
-    return shown
-
-
-def _same_memory(before: Value, made: Value) -> None:
-    """What shows the memory of `before` is an inference tensor exactly where that is one (torch
-    2.13).
-    """
-    if before.inference and not made.inference:
-        made.cut_at, made.cut_stack = before.cut_at, before.cut_stack
-    made.inference, made.inference_at = before.inference, before.inference_at
-
-
-def _share(m: Machine, base: Tensor, other: Tensor) -> None:
-    if base.node.storage is not None:
-        sharing = m.views.setdefault(id(base.node.storage), [base])
-        sharing.append(other)
-
-
-def detach(
-    m: Machine, base: Tensor, op: str, node: ir.Node, frame: Frame, *, uncounted: bool = False
-) -> Tensor:
-    """`x.detach()` and `x.data`: the same memory, no graph. Autograd sees writes through the first
-    only.
-    """
-    made = operation(m, op, [base.node], node, frame, cut=Cut.DETACH)
-    made.storage, made.dtype, made.number = base.node.storage, base.node.dtype, base.node.number
-    _same_memory(base.node, made)
-    if base.node.kind in (Kind.DATA, Kind.CONSTANT):
-        made.kind = base.node.kind
-        made.cut = base.node.cut
-    return Tensor(
-        made, base=base, detached=True, uncounted=uncounted or base.uncounted, own_versions=True
-    )
-
-
-def write(
-    m: Machine, tensor: Tensor, op: str, inputs: Iterable[Value], node: ir.Node, frame: Frame,
-    *, effect: Effect | None = None, result: Value | None = None,
-    named: Many[tuple[str, Value]] | None = None,
-    refused: str = "", of_part: bool = False,
-) -> Tensor:  # fmt: skip
-    """Modifies `tensor` in place: a new version of its memory, and a new node where autograd
-    records the write.
-
-    What torch refuses changes nothing. `of_part`: a view of the tensor is what is written, as in
-    `x[0] = 1`.
-    """
-    before = tensor.node
-    storage = before.storage
-    if storage is None:
-        storage = before.storage = Storage()
-    raises = refused or _refusal(m, tensor, of_part=of_part)
-    made, inputs = before, list(inputs)
-    if (m.grad.enabled and not tensor.detached) or not _stays(before):
-        made = operation(m, op, [before, *inputs], node, frame) if result is None else result
-        made.storage, made.dtype, made.name = storage, before.dtype, before.name
-        # A tensor made outside of inference mode stays a normal one, whatever is written into it
-        # there.
-        made.inference, made.inference_at = before.inference, before.inference_at
-        if effect is not None and result is None:
-            named = [("other", source) for source in inputs] if named is None else named
-            _save(made, [(effect.argument(0, method=True), before), *named], effect)
-            _refuse_inference(m, made)
-    version = storage.version if tensor.uncounted or raises else storage.version + 1
-    done = tape.Write(
-        op, frame.span(node), m.where, version, not tensor.uncounted, len(m.tape.events),
-        (*inputs,),
-        effect is not None and effect.maps_input,
-    )  # fmt: skip
-    if not raises:
-        storage.version = version
-        storage.writes.append(done)
-        for earlier in _counted_on(tensor, storage):
-            earlier.version += 1
-            earlier.writes.append(replace(done, version=earlier.version))
-        if made is not before:
-            made.saves = tuple(
-                _saved(made, kept.role) or kept if kept.value is made else kept
-                for kept in made.saves
-            )
-        tensor.node = made
-        update_views(m, tensor, made, node, frame)
-    m.emit(
-        tape.InPlace(
-            at=done.at, before=before, after=made, write=done, raises=raises, text=frame.text(node)
-        )
-    )
-    return tensor
-
-
-def _counted_on(tensor: Tensor, storage: Storage) -> Iterator[Storage]:
-    """Memory that a tensor, or what it is a view of, had before `x.data = new`: its version counts
-    for that still.
-    """
-    owner: Tensor | None = tensor if not tensor.uncounted else None
-    while owner is not None:
-        yield from (earlier for earlier in owner.memory_before if earlier is not storage)
-        owner = owner.base
-
-
-def _stays(node: Value) -> bool:
-    """Whether a write that autograd does not record leaves a tensor what it was: a frozen parameter
-    is still one.
-    """
-    return node.requires_grad or node.kind is Kind.PARAMETER
-
-
-def _refusal(m: Machine, tensor: Tensor, *, of_part: bool = False) -> str:
-    """Why torch refuses the write at once."""
-    node = tensor.node
-    if m.grad.enabled and node.requires_grad and not tensor.detached:
-        if node.kind in (Kind.PARAMETER, Kind.LEAF) and not node.assumed:
-            return "leaf"
-        base = tensor.base
-        while base is not None:
-            if (
-                base.node.kind in (Kind.PARAMETER, Kind.LEAF)
-                and base.node.requires_grad
-                and not base.node.assumed
-            ):
-                return "leaf"
-            base = base.base
-    has_versions = tensor.own_versions and not of_part
-    if node.inference and not (m.grad.inference or has_versions) and _is_made_here(node):
-        return "inference"
-    return ""
-
-
-def _is_made_here(node: Value) -> bool:
-    """Whether the operation is in view that made it: what comes from outside was there before it
-    was met.
-    """
-    effect = lookup(node.op) if node.kind is Kind.DATA else None
-    return node.kind in (Kind.OPERATION, Kind.CONSTANT) or (effect is not None and effect.creates)
-
-
-def update_views(m: Machine, written: Tensor, made: Value, node: ir.Node, frame: Frame) -> None:
-    """Gives what shares the memory of `written` a node that knows of the write."""
-    if written.detached or made.storage is None:
-        return
-    for other in m.views.get(id(made.storage), ()):
-        if not m.grad.enabled and other.node.requires_grad:
-            # torch 2.13: what is written under no_grad through a view leaves the graph of its base
-            # as it is
-            continue
-        if other is not written and not other.detached and other.node is not made:
-            text = other.node.text
-            updated = operation(m, "view", [other.node, made], node, frame)
-            updated.storage, updated.dtype, updated.text, updated.name = (
-                made.storage,
-                other.node.dtype,
-                text,
-                other.node.name,
-            )
-            _same_memory(other.node, updated)
-            other.node = updated
 
 
 def as_tensor(m: Machine, abstract: Abstract, node: ir.Node, frame: Frame) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import conditions, shapes, tensors
+from gradlint.interpret import arguments, conditions, memory, shapes, tensors
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.registry import (
     function,
@@ -48,11 +48,11 @@ def created(
     else:
         made = tensors.constant(m, name, call.node, call.frame, _fill(plain, call), dtype)
     if plain in shapes.FRESH:
-        made.node.arguments = tensors.given(m, _sizes(plain, call), {})
+        made.node.arguments = arguments.given(m, _sizes(plain, call), {})
     elif made.node.kind is Kind.DATA:
-        made.node.arguments = tensors.given(m, call.args, call.kwargs)
+        made.node.arguments = arguments.given(m, call.args, call.kwargs)
     elif model is not None:
-        made.node.arguments = tensors.given(m, [model], {})
+        made.node.arguments = arguments.given(m, [model], {})
     return as_declared_leaf(m, made, call)
 
 
@@ -283,7 +283,7 @@ def variable(m: Machine, call: Call) -> Abstract:
     content = call.get(0, "data")
     if call.constant(1, "requires_grad") is not True or content is None:
         if isinstance(content, Tensor) and content.node.requires_grad and not content.node.assumed:
-            return tensors.detach(m, content, call.name, call.node, call.frame)
+            return memory.detach(m, content, call.name, call.node, call.frame)
         return content or m.unknown("Variable")
     tensor = tensors.as_tensor(m, content, call.node, call.frame)
     node = tensor.node

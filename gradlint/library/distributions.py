@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import tensors
+from gradlint.interpret import arguments, tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import alias, attribute, fallback, function, is_a, method
 from gradlint.interpret.values import (
@@ -321,7 +321,7 @@ for _name in _SMOOTH:
 def _shares(m: Machine, logits: Abstract, at: Call) -> Tensor:
     """The probabilities of categories by their logits."""
     made = _computed(m, "torch.softmax", [logits], at)
-    made.node.arguments = tensors.given(m, [logits, Const(-1)], {})
+    made.node.arguments = arguments.given(m, [logits, Const(-1)], {})
     return made
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gradlint import tape
-from gradlint.interpret import tensors
+from gradlint.interpret import memory, saving, tensors
 from gradlint.interpret.machine import GradState
 from gradlint.interpret.registry import alias, attribute, canonical, enters, method
 from gradlint.interpret.values import (
@@ -149,11 +149,11 @@ def _outputs(
         role = (
             "result" if is_result else "input" if any(kept is node for node in given) else "other"
         )
-        tensors.save(made, [made if is_result else kept], role)
+        saving.save(made, [made if is_result else kept], role)
     if isinstance(result, Tensor) and any(result is dirty for dirty in context.state["dirty"]):
         made.name, result.node = result.node.name, made
         # `Fill.apply(week[:, day], x)` fills the week
-        tensors.update_views(m, result, made, call.node, call.frame)
+        memory.update_views(m, result, made, call.node, call.frame)
         return result
     return Tensor(made)
 

@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import conditions, layouts, tensors
+from gradlint.interpret import conditions, layouts, memory, saving, tensors
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.registry import (
     fallback,
@@ -186,7 +186,7 @@ def init(m: Machine, call: Call) -> Abstract | None:
         before = m.grad
         m.grad = type(before)(False, before.inference)
         try:
-            tensors.write(m, call.args[0], call.name, [], call.node, call.frame)
+            memory.write(m, call.args[0], call.name, [], call.node, call.frame)
         finally:
             m.grad = before
     return call.args[0] if call.args else NONE
@@ -249,7 +249,7 @@ def _in_place(m: Machine, module: Instance | Object, effect: LayerEffect, call: 
     if effect.training == "dropout" and module.state.get("training") is False:
         return call.args[0]
     value = tensors.as_tensor(m, call.args[0], call.node, call.frame)
-    return tensors.write(
+    return memory.write(
         m,
         value,
         f"{module.cls if isinstance(module, Object) else effect.name}(inplace=True)",
@@ -269,9 +269,7 @@ def layer_result(
         shown = tensors.as_tensor(m, call.args[0], call.node, call.frame)
         if effect.effect.view == "always" or layouts.is_in_order(m, shown.node):
             return (
-                shown
-                if effect.effect.itself
-                else tensors.view(m, shown, cls, call.node, call.frame)
+                shown if effect.effect.itself else memory.view(m, shown, cls, call.node, call.frame)
             )
     kwargs = {**call.kwargs, "weight": own[0]} if own else call.kwargs
     losses.refuses(m, cls, call)
@@ -284,11 +282,11 @@ def layer_result(
     losses.computed(m, cls, made.node, call.frame.text(call.node))
     if not effect.outputs:
         return _with_indices(m, module, cls, made, call)
-    first = tensors.part(m, made, 0, call.node, call.frame)
+    first = memory.part(m, made, 0, call.node, call.frame)
     if any(saved.role == "result" for saved in made.node.saves):
         made.node.saves = tuple(saved for saved in made.node.saves if saved.role != "result")
-        tensors.save(made.node, [first.node], "result")
-    others = (tensors.part(m, made, number, call.node, call.frame) for number in itertools.count(1))
+        saving.save(made.node, [first.node], "result")
+    others = (memory.part(m, made, number, call.node, call.frame) for number in itertools.count(1))
     parts = itertools.chain([first], others)
     built: list[Abstract] = [
         Sequence("tuple", [next(parts) for _ in named]) if isinstance(named, tuple) else next(parts)

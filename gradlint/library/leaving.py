@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import tensors
+from gradlint.interpret import memory, tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import (
     attribute,
@@ -54,7 +54,7 @@ def _is_prediction(m: Machine, node: tape.Value) -> bool:
 
 @method("torch.Tensor", "detach")
 def detach(m: Machine, tensor: Tensor, call: Call) -> Abstract:
-    return tensors.detach(m, tensor, "torch.Tensor.detach", call.node, call.frame)
+    return memory.detach(m, tensor, "torch.Tensor.detach", call.node, call.frame)
 
 
 @attribute("torch.Tensor", "data")
@@ -62,7 +62,7 @@ def data(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     known = tensor.attrs.get("<data>")
     if isinstance(known, Tensor) and known.node.storage is tensor.node.storage:
         return known
-    return tensors.detach(m, tensor, "torch.Tensor.data", at.node, at.frame, uncounted=True)
+    return memory.detach(m, tensor, "torch.Tensor.data", at.node, at.frame, uncounted=True)
 
 
 @method("torch.Tensor", "__set_data__")
@@ -95,6 +95,6 @@ def set_data(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 
 @method("torch.Tensor", "detach_")
 def detach_in_place(m: Machine, tensor: Tensor, call: Call) -> Abstract:
-    made = tensors.detach(m, tensor, "torch.Tensor.detach_", call.node, call.frame)
+    made = memory.detach(m, tensor, "torch.Tensor.detach_", call.node, call.frame)
     tensor.node = made.node
     return tensor

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import tensors
+from gradlint.interpret import memory, tensors
 from gradlint.interpret.registry import attribute, fallback, function, guesses, method, tell
 from gradlint.interpret.values import (
     NONE,
@@ -261,7 +261,7 @@ def written(m: Machine, receiver: Unknown, op: str, call: Call) -> None:
     origin, inputs = receiver.origin, origins(m, op, call.values, call)
     if origin is not None and origin.storage is not None:
         alias = Tensor(origin, detached=True, uncounted=True)
-        tensors.write(m, alias, op, inputs, call.node, call.frame)
+        memory.write(m, alias, op, inputs, call.node, call.frame)
     if inputs:
         before = [origin] if origin is not None else []
         receiver.origin = tensors.operation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import conditions, tensors
+from gradlint.interpret import conditions, memory, tensors
 from gradlint.interpret.registry import (
     attribute,
     fallback,
@@ -182,9 +182,7 @@ def _out(m: Machine, out: Tensor, made: Tensor, call: Call) -> Tensor:
         if m.grad.enabled and any(source.requires_grad for source in (out.node, *sources))
         else ""
     )
-    return tensors.write(
-        m, out, f"{call.name}.out", sources, call.node, call.frame, refused=refused
-    )
+    return memory.write(m, out, f"{call.name}.out", sources, call.node, call.frame, refused=refused)
 
 
 @attribute("torch.Tensor", "T")
@@ -192,7 +190,7 @@ def _out(m: Machine, out: Tensor, made: Tensor, call: Call) -> Tensor:
 @attribute("torch.Tensor", "real")
 @attribute("torch.Tensor", "imag")
 def transposed(m: Machine, tensor: Tensor, at: Call) -> Abstract:
-    return tensors.view(m, tensor, "torch.Tensor.T", at.node, at.frame)
+    return memory.view(m, tensor, "torch.Tensor.T", at.node, at.frame)
 
 
 @method("torch.Tensor", "pin_memory", "share_memory_", "rename")

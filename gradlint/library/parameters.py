@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import tensors
+from gradlint.interpret import memory, tensors
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.registry import (
     attribute,
@@ -143,7 +143,7 @@ def state_dict(m: Machine, module: Abstract, call: Call) -> Abstract:
     """Names and detached tensors that share the parameters' memory."""
     items: dict[object, Abstract] = {}
     for name, tensor in named_parameters(m, module, call):
-        items[name] = tensors.detach(m, tensor, "torch.nn.Module.state_dict", call.node, call.frame)
+        items[name] = memory.detach(m, tensor, "torch.nn.Module.state_dict", call.node, call.frame)
     buffer = tensors.batch(m, "buffer", call.node, call.frame)
     return Mapping(
         items, open=True, symbol=m.symbol(module).derive("state_dict", "state_dict"), rest=buffer

@@ -6,7 +6,7 @@ from collections.abc import Sequence as ListOf
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import estimates, layouts, tensors
+from gradlint.interpret import arguments, estimates, layouts, memory, tensors
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.iteration import is_counted, iterates
 from gradlint.interpret.registry import (
@@ -68,8 +68,8 @@ def result(
     ):
         if effect.itself:
             return args[0]
-        shown = tensors.view(m, args[0], name, call.node, call.frame)
-        shown.node.arguments = () if call.open else tensors.given(m, args, call.kwargs)
+        shown = memory.view(m, args[0], name, call.node, call.frame)
+        shown.node.arguments = () if call.open else arguments.given(m, args, call.kwargs)
         return shown
     made = tensors.apply(
         m, name, args, call.node, call.frame, effect, kwargs=call.kwargs, method=is_method
@@ -174,7 +174,7 @@ def _outputs(
     assert effect.outputs is not None
     for position, differentiable in enumerate(effect.outputs):
         if differentiable:
-            made.append(tensors.part(m, whole, position, call.node, call.frame))
+            made.append(memory.part(m, whole, position, call.node, call.frame))
         else:
             indices = tensors.apply(
                 m,
@@ -226,10 +226,10 @@ def _several(
     )
     for position in range(_shown_parts(m, count) if isinstance(count, int) else 3):
         if effect is not None and effect.view and args and isinstance(args[0], Tensor):
-            part = tensors.view(m, args[0], name, call.node, call.frame)
-            part.node.arguments = () if call.open else tensors.given(m, args, call.kwargs)
+            part = memory.view(m, args[0], name, call.node, call.frame)
+            part.node.arguments = () if call.open else arguments.given(m, args, call.kwargs)
         else:
-            part = tensors.part(m, whole, position, call.node, call.frame)
+            part = memory.part(m, whole, position, call.node, call.frame)
         m.identify(part.node, symbol.derive((name, position), name))
         part.node.flags |= {"multi-output"}
         parts.append(part)
@@ -297,11 +297,11 @@ def in_place(
         m, [NONE, *args], call.kwargs, call.node, call.frame, effect, method=True
     )
     inputs = [source for _, source in named]
-    written = tensors.write(
+    written = memory.write(
         m, tensor, f"torch.Tensor.{name}", inputs, call.node, call.frame, effect=effect, named=named
     )
     if written.node is not before:
-        written.node.arguments = tensors.given(m, [NONE, *args], call.kwargs)
+        written.node.arguments = arguments.given(m, [NONE, *args], call.kwargs)
     if name in ("zero_", "fill_") and not inputs and written.node is not before:
         written.node.zero_gradient = written.node.requires_grad
     return written

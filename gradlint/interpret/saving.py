@@ -1,0 +1,56 @@
+"""What an operation saves for its backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence as Many
+from typing import TYPE_CHECKING
+
+from gradlint import tape
+from gradlint.library.effects import Effect
+from gradlint.tape import Saved, Value
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+def save_as_listed(made: Value, named: Many[tuple[str, Value]], effect: Effect) -> None:
+    if not made.requires_grad:
+        return
+    kept = effect.saved({name for name, source in named if source.requires_grad})
+    saved = [saved_values(source, name) for name, source in named if name in kept]
+    if any(what.startswith("result") for what in kept):
+        saved.append(saved_values(made, "result"))
+    made.saves = tuple(entry for entry in saved if entry is not None)
+
+
+def saved_values(kept: Value, role: str) -> Saved | None:
+    storage = kept.storage
+    return (
+        None
+        if storage is None
+        else Saved(kept, storage, storage.version, len(storage.writes), role)
+    )
+
+
+def refuse_inference(m: Machine, made: Value) -> None:
+    """Notes the inference tensors that torch refuses to save."""
+    for kept in made.saves:
+        if kept.value.inference and kept.value is not made:
+            m.emit(
+                tape.Fact(
+                    at=made.at,
+                    what="inference-tensor-used",
+                    value=kept.value,
+                    detail=made.op,
+                    text=made.text,
+                )
+            )
+
+
+def save(made: Value, kept: Iterable[Value], role: str = "input") -> None:
+    """Adds to what `made` saves for its backward."""
+    if made.requires_grad:
+        made.saves += tuple(
+            entry for entry in (saved_values(one, role) for one in kept) if entry is not None
+        )
