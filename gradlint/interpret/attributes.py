@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.calls import construct
-from gradlint.interpret.instances import library_receiver
+from gradlint.interpret.classes import in_lineage, setter
 from gradlint.interpret.machine import ATTRIBUTE, Raised, handles
+from gradlint.interpret.methods import any_method, method
 from gradlint.interpret.registry import (
-    MethodHandler,
     canonical,
     find_attribute,
     find_guesses,
-    find_method,
     member_name,
 )  # fmt: skip
 from gradlint.interpret.subscripts import derived
-from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
     Abstract,
     Bound,
     Builtin,
     Call,
-    Class,
     Const,
     Function,
     Instance,
@@ -33,31 +29,13 @@ from gradlint.interpret.values import (
     Package,
     Range,
     Sequence,
-    Super,
     Tensor,
     Unknown,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
-from gradlint.tape import COMPUTED_ANEW, Kind
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
-
-
-def method(receiver: Abstract, cls: str, name: str) -> Builtin | None:
-    """A method of the library's model, bound to its receiver; it is told its own name, whoever
-    calls it.
-    """
-    handler = find_method(cls, name)
-    return None if handler is None else _bound(handler, receiver, cls, name)
-
-
-def _bound(handler: MethodHandler, receiver: Abstract, cls: str, name: str) -> Builtin:
-    def run(m: Machine, call: Call) -> Abstract:
-        call.name = name
-        return handler(m, receiver, call)
-
-    return Builtin(f"{cls}.{name}", run, receiver=receiver)
 
 
 @handles(ATTRIBUTE, Tensor)
@@ -67,15 +45,7 @@ def of_tensor(m: Machine, tensor: Tensor, name: str, at: Call) -> Abstract | Non
     handler = find_attribute("torch.Tensor", name)
     if handler is not None:
         return handler(m, tensor, at)
-    return method(tensor, "torch.Tensor", name) or _any_method(m, tensor, "torch.Tensor", name)
-
-
-def _any_method(m: Machine, receiver: Abstract, cls: str, name: str) -> Abstract | None:
-    """A method that only the class's catch-all knows (`torch.Tensor.*`)."""
-    handler = find_method(cls, "*")
-    return (
-        None if handler is None or name.startswith("__") else _bound(handler, receiver, cls, name)
-    )
+    return method(tensor, "torch.Tensor", name) or any_method(m, tensor, "torch.Tensor", name)
 
 
 @handles(ATTRIBUTE, Sequence)
@@ -139,53 +109,6 @@ def of_range(m: Machine, value: Range, name: str, at: Call) -> Abstract | None:
     return getattr(value, name) if name in ("start", "stop", "step") else None
 
 
-def _computed(found: Abstract, receiver: Abstract) -> Abstract:
-    """What a property gives, marked where it has memory of its own and the object does not keep
-    it.
-    """
-    if (
-        not isinstance(found, Tensor)
-        or found.node.kind is not Kind.OPERATION
-        or found.node.storage is None
-    ):
-        return found
-    is_kept = any(held is found for held in getattr(receiver, "attrs", {}).values())
-    is_view = any(source.storage is found.node.storage for source in found.node.inputs)
-    if not is_kept and not is_view and found.node.in_torch:
-        found.node.flags |= {COMPUTED_ANEW}
-    return found
-
-
-def bound_member(
-    m: Machine, member: Abstract, receiver: Abstract, cls: Abstract, at: Call
-) -> Abstract:
-    """What looking up `member` on an object gives: a bound method, a property's value, the member
-    itself.
-    """
-    if isinstance(member, Function):
-        return Bound(member, receiver)
-    if isinstance(member, Builtin) and member.wraps is not None:
-        return Bound(member, receiver)
-    if isinstance(member, Object):
-        if member.cls == "builtins.property":
-            getter = member.state.get("get")
-            if not isinstance(getter, Abstract):
-                return m.unknown(at.name)
-            return _computed(m.invoke(getter, [receiver], at), receiver)
-        if member.cls == "builtins.staticmethod":
-            inner = member.state.get("function")
-            return inner if isinstance(inner, Abstract) else member
-        if member.cls == "builtins.classmethod":
-            inner = member.state.get("function")
-            return Bound(inner, cls) if isinstance(inner, Abstract) else member
-    if (
-        isinstance(member, Instance)
-        and (getter := m.session.member_of(member.cls, "__get__")) is not None
-    ):
-        return m.invoke(getter, [member, receiver, cls], at)
-    return member
-
-
 @handles(ATTRIBUTE, Instance)
 def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract | None:
     if name in instance.attrs:
@@ -196,7 +119,7 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
         return Mapping(instance.attrs, of=instance)
     if name == "__new__":
         return m.attribute(instance.cls, name, at)
-    found = _in_lineage(m, instance, instance.cls, instance.cls.lineage(), name, at)
+    found = in_lineage(m, instance, instance.cls, instance.cls.lineage(), name, at)
     if found is not None:
         return found
     hook = m.session.member_of(instance.cls, "__getattr__")
@@ -209,7 +132,7 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
     if held is not None:
         return held
     if name == "__setattr__":
-        return _setter(instance)
+        return setter(instance)
     if name.startswith("__") and not instance.cls.has_unknown_base:
         return Unknown(m.symbol(instance).derive(("attribute", name), name), data=True)
     if _is_left_out(m, instance, name):
@@ -217,14 +140,6 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
             Object("builtins.AttributeError", at.frame.span(at.node)), at.frame.span(at.node)
         )
     return None
-
-
-def _setter(receiver: Abstract) -> Bound:
-    """The `__setattr__` of modules, or else that of all objects."""
-    is_module = isinstance(receiver, Instance) and receiver.module is not None
-    return Bound(
-        Lib(f"{'torch.nn.Module' if is_module else 'builtins.object'}.__setattr__"), receiver
-    )
 
 
 def _is_left_out(m: Machine, instance: Instance, name: str) -> bool:
@@ -236,127 +151,6 @@ def _is_left_out(m: Machine, instance: Instance, name: str) -> bool:
     return name in m.session.elsewhere.made & m.session.made and not instance.cls.has_unknown_base
 
 
-def _in_lineage(
-    m: Machine,
-    receiver: Abstract,
-    cls: Class,
-    lineage: list[Class | Lib | Unknown],
-    name: str,
-    at: Call,
-) -> Abstract | None:
-    for entry in lineage:
-        if isinstance(entry, Class):
-            if name in entry.namespace:
-                return bound_member(m, entry.namespace[name], receiver, cls, at)
-        elif isinstance(entry, Lib):
-            base = canonical(entry.name)
-            handler, model = find_attribute(base, name), find_method(base, name)
-            own = (
-                library_receiver(receiver, base)
-                if handler is not None or model is not None
-                else None
-            )
-            if handler is not None and own is not None:
-                return handler(m, own, at)
-            if name == "__init__" and isinstance(receiver, Instance):
-                return _constructor(receiver, base)
-            if model is not None and own is not None:
-                return method(own, base, name)
-    return None
-
-
-def _constructor(instance: Instance, base: str) -> Builtin:
-    """`super().__init__`, where a library's class is next."""
-    return Builtin(
-        "__init__", lambda m, call: construct(m, instance, base, call), receiver=instance
-    )
-
-
-@handles(ATTRIBUTE, Class)
-def of_class(m: Machine, cls: Class, name: str, at: Call) -> Abstract | None:
-    if name == "__name__":
-        return Const(cls.name)
-    for entry in cls.lineage():
-        if isinstance(entry, Class) and name in entry.namespace:
-            return _taken(m, cls, name, _class_member(cls, entry.namespace[name]), at)
-        if isinstance(entry, Lib):
-            handler = find_method(canonical(entry.name), f"class.{name}")
-            if handler is not None:
-                return _of_class(name, handler, cls)
-            own = find_method(canonical(entry.name), name)
-            if own is not None:
-                return _unbound(canonical(entry.name), name, own)
-    return None
-
-
-def _class_member(cls: Class, member: Abstract) -> Abstract:
-    """A member of a class as the class itself has it."""
-    inner = member.state.get("function") if isinstance(member, Object) else None
-    if isinstance(member, Object) and isinstance(inner, Abstract):
-        if member.cls == "builtins.staticmethod":
-            return inner
-        if member.cls == "builtins.classmethod":
-            return Bound(inner, cls)
-    return member
-
-
-def _taken(m: Machine, cls: Class, name: str, member: Abstract, at: Call) -> Abstract:
-    """`member`, or what a library base makes of its being taken from the class
-    (`MyFunction.forward`).
-    """
-    for base in cls.libraries():
-        handler = find_method(canonical(base), f"taken.{name}")
-        if handler is not None:
-            return handler(m, cls, Call(at.name, [member], {}, at.node, at.frame))
-    return member
-
-
-def _of_class(name: str, handler: MethodHandler, cls: Class) -> Builtin:
-    """A method that the library's model has for the class itself (`Function.apply`)."""
-    return Builtin(name, lambda machine, call: handler(machine, cls, call))
-
-
-def _unbound(base: str, name: str, handler: MethodHandler) -> Builtin:
-    """A method taken from its class: the receiver is the first argument."""
-
-    def run(m: Machine, call: Call) -> Abstract:
-        receiver = library_receiver(call.args[0], base) if call.args else None
-        if receiver is None:
-            return call_unknown(m, m.session.library_symbol(f"{base}.{name}"), call)
-        if name == "__init__" and isinstance(receiver, Instance):
-            return construct(m, receiver, base, _rest(call, name))
-        return handler(m, receiver, _rest(call, name))
-
-    return Builtin(name, run)
-
-
-def _rest(call: Call, name: str) -> Call:
-    return Call(name, call.args[1:], call.kwargs, call.node, call.frame, call.open)
-
-
-@handles(ATTRIBUTE, Super)
-def of_super(m: Machine, value: Super, name: str, at: Call) -> Abstract | None:
-    receiver = value.receiver
-    cls = receiver.cls if isinstance(receiver, Instance) else receiver
-    if not isinstance(cls, Class):
-        return None
-    lineage = cls.lineage()
-    behind = lineage[lineage.index(value.owner) + 1 :] if value.owner in lineage else []
-    found = _in_lineage(m, receiver, cls, behind, name, at)
-    if found is not None:
-        return found
-    if name == "__setattr__":
-        return _setter(receiver)
-    if name in ("__init__", "__init_subclass__", "__post_init__", "__enter__", "__exit__"):
-        return Builtin(name, lambda _machine, _call: NONE)
-    return Builtin(
-        name,
-        lambda machine, call: call_unknown(
-            machine, machine.symbol(receiver).derive(("super", name), name), call
-        ),
-    )
-
-
 @handles(ATTRIBUTE, Object)
 def of_object(m: Machine, made: Object, name: str, at: Call) -> Abstract | None:
     if name in made.attrs:
@@ -364,7 +158,7 @@ def of_object(m: Machine, made: Object, name: str, at: Call) -> Abstract | None:
     handler = find_attribute(made.cls, name)
     if handler is not None:
         return handler(m, made, at)
-    found = method(made, made.cls, name) or _any_method(m, made, made.cls, name)
+    found = method(made, made.cls, name) or any_method(m, made, made.cls, name)
     if found is not None:
         return found
     return class_of(made) if name == "__class__" else _held_part(made, name)
