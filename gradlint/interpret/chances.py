@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from gradlint.dataclass import dataclass
 from gradlint.interpret.shapes import Shape, shape
-from gradlint.tape import DType, Fact, Kind, Value, ancestors
+from gradlint.interpret.spreads import Spread, is_row, plain_name, shows_input, spread_of
+from gradlint.tape import DType, Fact, Value, ancestors
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -37,47 +38,6 @@ class Share:
     held: bool = False  # the first element of each row is true: positions below a length
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How the elements of a tensor are spread: the part of them below a number, and the part up to
-    it.
-    """
-
-    below: Callable[[float], float]
-    up_to: Callable[[float], float]
-    drawn: bool = True
-    written: tuple[float, ...] = ()  # what rows of it were set to
-
-    def moved(self, by: float) -> Spread:
-        written = tuple(each + by for each in self.written)
-        return Spread(
-            lambda c: self.below(c - by), lambda c: self.up_to(c - by), self.drawn, written
-        )
-
-    def scaled(self, by: float) -> Spread:
-        written = tuple(each * by for each in self.written)
-        if by > 0:
-            return Spread(
-                lambda c: self.below(c / by), lambda c: self.up_to(c / by), self.drawn, written
-            )
-        return Spread(
-            lambda c: 1 - self.up_to(c / by), lambda c: 1 - self.below(c / by), self.drawn, written
-        )
-
-    def at_least(self, low: float) -> Spread:
-        written = tuple(max(each, low) for each in self.written)
-        below, up_to = self.below, self.up_to
-        return Spread(
-            lambda c: 0.0 if c <= low else below(c),
-            lambda c: 0.0 if c < low else up_to(c),
-            self.drawn,
-            written,
-        )
-
-    def with_row_of(self, number: float) -> Spread:
-        return Spread(self.below, self.up_to, self.drawn, (*self.written, number))
-
-
 def note(m: Machine, value: Value, chance: float | None) -> None:
     """Writes down of a quotient or a selection whether the mask behind it is ever empty, by what is
     seen.
@@ -94,9 +54,9 @@ def of_none(count: Value) -> float | None:
     not show it.
     """
     summed, depth = count, 0
-    while _shows(summed) and depth < _DEEPEST:
+    while shows_input(summed) and depth < _DEEPEST:
         summed, depth = summed.inputs[0], depth + 1
-    if _name(summed) not in ("sum", "count_nonzero") or not summed.inputs:
+    if plain_name(summed) not in ("sum", "count_nonzero") or not summed.inputs:
         return None
     return _of_none(summed.inputs[0], summed.argument(1, "dim", "axis"))
 
@@ -148,44 +108,23 @@ def _summed(sizes: Shape | None, axes: object) -> int | None:
     return math.prod(known) if len(known) == len(found) > 0 else None
 
 
-_SAME = frozenset(
-    ["float", "double", "half", "bfloat16", "int", "long", "bool", "to", "type", "type_as", "cuda"]
-)
-_SAME |= {
-    "cpu",
-    "view",
-    "reshape",
-    "flatten",
-    "squeeze",
-    "unsqueeze",
-    "contiguous",
-    "clone",
-    "detach",
-    "data",
-}
-_SAME |= {"unbind", "transpose", "permute", "t", "T", "mT", "split", "chunk", "output"}
 _NEGATIONS = frozenset(["bitwise_not", "logical_not", "invert"])
 _BOTH, _EITHER = (
     frozenset(["bitwise_and", "logical_and", "mul"]),
     frozenset(["bitwise_or", "logical_or"]),
 )
-_UNIFORM, _NORMAL = frozenset(["rand", "rand_like"]), frozenset(["randn", "randn_like"])
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
-
-
-def _name(value: Value) -> str:
-    return value.op.rpartition(".")[2].strip("_")
 
 
 def _share(mask: Value, depth: int) -> Share | None:
     """The share of a mask's elements that are true."""
-    name = _name(mask)
+    name = plain_name(mask)
     if depth == 0:
         return None
     if isinstance(mask.number, int | float) and not mask.inputs:
         # zeros are there to be written over
         return Share(1.0, drawn=False) if mask.number != 0 else None
-    if _shows(mask):
+    if shows_input(mask):
         return _share(mask.inputs[0], depth - 1)
     if name in _NEGATIONS:
         inner = _share(mask.inputs[0], depth - 1)
@@ -212,24 +151,12 @@ def _tossed(mask: Value) -> Share | None:
 
 def _not_zero(number: Value, depth: int) -> Share | None:
     """Of numbers that are taken for truths: `torch.randint(0, 2, (8,)).bool()`."""
-    spread = _spread(number, depth - 1)
+    spread = spread_of(number, depth - 1)
     return (
         None
         if spread is None
         else Share(_PARTS["ne"](spread, 0.0), not spread.written, spread.drawn)
     )
-
-
-def _shows(value: Value) -> bool:
-    """Whether it has the elements of its first input, or some of them that are not chosen by what
-    they are.
-    """
-    if (
-        not value.inputs or value.op == "view"
-    ):  # written to by way of another tensor of the same memory
-        return False
-    is_by_mask = any(each.dtype is DType.BOOL for each in value.inputs[1:])
-    return _name(value) in _SAME or (_name(value) == "getitem" and not is_by_mask)
 
 
 def _both(masks: tuple[Value, ...] | list[Value], depth: int) -> Share | None:
@@ -268,15 +195,10 @@ def _written(mask: Value, depth: int) -> Share | None:
         before is None
         or not isinstance(number, int | float)
         or number != 0
-        or not _is_row(mask.argument(1))
+        or not is_row(mask.argument(1))
     ):
         return None
     return Share(before.part, False, before.drawn, True)
-
-
-def _is_row(index: object) -> bool:
-    """Whether an index chooses whole rows: `x[9]`, `x[20:24]`."""
-    return type(index) is int or (isinstance(index, slice) and index != slice(None))
 
 
 def _compared(test: Value, name: str, depth: int) -> Share | None:
@@ -292,7 +214,7 @@ def _compared(test: Value, name: str, depth: int) -> Share | None:
         return _positions(left, right, name, depth) or _positions(right, left, _TURNED[name], depth)
     if not isinstance(right, int | float):
         return None
-    spread = _spread(left, depth - 1)
+    spread = spread_of(left, depth - 1)
     if spread is None:
         factor = _factor(left, depth - 1) if _misses_zero(name, right) else None
         return None if factor is None else Share(factor.part, False, factor.drawn, factor.emptied)
@@ -315,11 +237,13 @@ _PARTS: dict[str, Callable[[Spread, float], float]] = {
 
 def _positions(counted: Value, lengths: Value, name: str, depth: int) -> Share | None:
     """`torch.arange(12) < lengths`, where no length is zero."""
-    while _shows(counted) and depth:
+    while shows_input(counted) and depth:
         counted, depth = counted.inputs[0], depth - 1
     first = 0 if counted.argument(1, "end") is None else counted.argument(0, "start")
     spread = (
-        _spread(lengths, depth) if _name(counted) == "arange" and name in ("lt", "le") else None
+        spread_of(lengths, depth)
+        if plain_name(counted) == "arange" and name in ("lt", "le")
+        else None
     )
     if spread is None or not isinstance(first, int) or spread.written:
         return None
@@ -335,12 +259,12 @@ def _with_itself(value: Value, name: str, depth: int) -> Share | None:
 
 def _rows(value: Value, depth: int) -> Iterator[float]:
     """What rows of a tensor were set to."""
-    while depth and (_shows(value) or _name(value) == "setitem"):
+    while depth and (shows_input(value) or plain_name(value) == "setitem"):
         number = value.argument(2)
         if (
-            _name(value) == "setitem"
+            plain_name(value) == "setitem"
             and isinstance(number, int | float)
-            and _is_row(value.argument(1))
+            and is_row(value.argument(1))
         ):
             yield number
         value, depth = value.inputs[0], depth - 1
@@ -353,100 +277,9 @@ def _misses_zero(name: str, bound: float) -> bool:
 
 def _factor(product: Value, depth: int) -> Share | None:
     """The share of a product's elements that a mask among its factors leaves: `depth * reached`."""
-    while _shows(product) and depth:
+    while shows_input(product) and depth:
         product, depth = product.inputs[0], depth - 1
-    if _name(product) != "mul" or depth == 0:
+    if plain_name(product) != "mul" or depth == 0:
         return None
     masks = [each for each in product.inputs if each.dtype is DType.BOOL]
     return _both(masks, depth - 1) if masks else None
-
-
-def _spread(value: Value, depth: int) -> Spread | None:
-    """How the elements of a tensor are spread, where they are drawn or counted up."""
-    name = _name(value)
-    if depth == 0:
-        return None
-    if not value.inputs:
-        return _made(value, name)
-    first = _spread(value.inputs[0], depth - 1)
-    if first is None:
-        return None
-    if _shows(value):
-        return first
-    if name == "setitem":
-        number = value.argument(2)
-        return (
-            first.with_row_of(number)
-            if isinstance(number, int | float) and _is_row(value.argument(1))
-            else None
-        )
-    return _computed(value, name, first) if len(value.inputs) == 1 else None
-
-
-def _computed(value: Value, name: str, of: Spread) -> Spread | None:
-    """What arithmetic with a number makes of a spread."""
-    left, right = value.argument(0), value.argument(1, "other")
-    number = right if isinstance(left, Value) else left
-    match name:
-        case "clamp" | "clamp_min" | "clip" if isinstance(
-            low := value.argument(1, "min"), int | float
-        ):
-            return of.at_least(low) if value.argument(2, "max") is None else None
-        case "relu":
-            return of.at_least(0.0)
-        case "neg":
-            return of.scaled(-1.0)
-    if not isinstance(number, int | float) or isinstance(number, bool):
-        return None
-    match name:
-        case "add":
-            return of.moved(number)
-        case "sub":
-            return of.moved(-number) if isinstance(left, Value) else of.scaled(-1.0).moved(number)
-        case "mul" if number:
-            return of.scaled(number)
-        case "div" | "truediv" if number and isinstance(left, Value):
-            return of.scaled(1 / number)
-    return None
-
-
-def _made(value: Value, name: str) -> Spread | None:
-    if value.kind is Kind.CONSTANT and isinstance(value.number, int | float):
-        number = value.number
-        return Spread(lambda c: float(number < c), lambda c: float(number <= c), False)
-    if name in _UNIFORM:
-        return Spread(_uniform, _uniform)
-    if name in _NORMAL:
-        return Spread(_normal, _normal)
-    if name in ("randint", "arange"):
-        return _whole(value, name)
-    return None
-
-
-def _uniform(c: float) -> float:
-    return min(max(c, 0.0), 1.0)
-
-
-def _normal(c: float) -> float:
-    return (1 + math.erf(c / math.sqrt(2))) / 2
-
-
-def _whole(value: Value, name: str) -> Spread | None:
-    """Whole numbers: `randint(low, high, size)`, `arange(low, high)`."""
-    first, second = value.argument(0, "low", "start"), value.argument(1, "high", "end")
-    low, high = (
-        (first, second) if isinstance(second, int) else (0, first if first is not None else second)
-    )
-    if (
-        type(low) is not int
-        or type(high) is not int
-        or high <= low
-        or value.argument("step") is not None
-    ):
-        return None
-    numbers = range(low, high)
-
-    def below(c: float) -> float:
-        return min(max(math.ceil(c) - low, 0), len(numbers)) / len(numbers)
-
-    return Spread(below, lambda c: below(math.floor(c) + 1), name == "randint")
