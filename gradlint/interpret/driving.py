@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradlint import evidence, tape
+from gradlint import evidence
 from gradlint.finding import Span
-from gradlint.interpret import saving, tensors
+from gradlint.interpret import tensors
 from gradlint.interpret.machine import Frame, Stop
+from gradlint.interpret.outcomes import MINIMISED, SAVED
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -38,7 +39,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import losses
-from gradlint.tape import HANDED, UNSEEN, Fact, Kind, Storage, Value
+from gradlint.tape import Fact, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -94,8 +95,8 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
     helpers = {
         "part": part,
         "owner": owner,
-        "minimised": _MINIMISED,
-        "saved": _SAVED,
+        "minimised": MINIMISED,
+        "saved": SAVED,
         "untrained": Builtin("untrained", functools.partial(_untrained, owner)),
         "another_batch": Builtin("another_batch", batches.another),
         "keeps_state": Builtin("keeps_state", batches.keeps_state),
@@ -335,31 +336,6 @@ def _untrained(owner: Abstract, m: Machine, call: Call) -> Abstract:
     return NONE
 
 
-def _minimised(m: Machine, call: Call) -> Abstract:
-    """Of what a part gives, the tensors that are minimised: the `loss`, or else what carries a
-    gradient, or any.
-
-    What gives no tensor measures or makes something; so does what has no parameters and names
-    several results, of which one has no gradient:
-    `{"rmse": error.mean().sqrt(), "bad": (error > 1).float().mean()}`.
-    """
-    results = _results(m, call.args[0], call)
-    live = [each for each, node in results if node.requires_grad]
-    if not results or _is_measured(call.args[0], [node for _, node in results]):
-        raise Stop
-    return Sequence("list", live or [each for each, _ in results[:1]])
-
-
-def _is_measured(result: Abstract, nodes: list[Value]) -> bool:
-    if (
-        not isinstance(result, Mapping)
-        or "loss" in result.items
-        or all(node.requires_grad for node in nodes)
-    ):
-        return False
-    return not any(leaf.parameter is not None for node in nodes for leaf in tape.leaves(node))
-
-
 def _modules(owner: Abstract) -> list[Instance]:
     """An object that is driven, and those in it."""
     found: list[Instance] = []
@@ -398,42 +374,3 @@ def _inside(held: Instance | Object | Mapping | Sequence) -> Iterable[Abstract]:
         return held.items.values()
     own = held.state.get("items")
     return [*held.attrs.values(), *([own] if isinstance(own, Abstract) else ())]
-
-
-def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Value]]:
-    """The tensors of a result: of a record that has a `loss`, that alone."""
-    match value:
-        case Mapping(items=items) | Instance(attrs=items) | Object(attrs=items):
-            parts = list(items.values())
-            if "loss" in items and (found := _results(m, items["loss"], call)):
-                return found
-        case Sequence():
-            parts = value.items
-        case Tensor() | Unknown():
-            parts = []
-        case _:
-            return []
-    if parts:
-        return [result for part in parts for result in _results(m, part, call)]
-    node = tensors.node_of(m, value, call.node, call.frame)
-    is_tensor = (
-        node is not None
-        and node.in_torch
-        and node.kind is not Kind.DATA
-        and not isinstance(value, Const)
-    )
-    return [(value, node)] if node is not None and is_tensor else []
-
-
-def _saved(m: Machine, call: Call) -> Abstract:
-    """Has an operation that is not in view keep what a model gave for its backward: a loss of it
-    was computed.
-    """
-    node = tensors.node_of(m, call.args[0], call.node, call.frame)
-    if node is not None and node.requires_grad:
-        node.flags |= {UNSEEN, HANDED}
-        saving.save(node, [node], "result")
-    return NONE
-
-
-_MINIMISED, _SAVED = Builtin("minimised", _minimised), Builtin("saved", _saved)
