@@ -47,10 +47,10 @@ def step(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
 def _scaler(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
     """A method of something that is taken to be a GradScaler."""
-    from gradlint.library import amp
+    from gradlint.library import scalers
 
     handler = find_method("torch.amp.GradScaler", name)
-    made = amp.scaler_of(m, unknown, call)
+    made = scalers.scaler_of(m, unknown, call)
     return (
         handler(m, made, call)
         if handler is not None and made is not None
