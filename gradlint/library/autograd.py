@@ -19,10 +19,8 @@ from gradlint.interpret.values import (
     Sequence,
     Symbol,
     Tensor,
-    Unknown,
 )
 from gradlint.library import hooks
-from gradlint.library.effects import is_loss_function, layer, lookup
 from gradlint.tape import Cut, Kind, Value
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ def backward(
     fail_as_meant(m, call)
     refuse_in_transform(m, sink, call)
     loss = loss_of(m, value, call)
-    if loss is None or _may_have_a_graph(m, loss):
+    if loss is None or may_have_a_graph(m, loss):
         return NONE
     scaler = m.state.get("scaled", {}).get(id(loss))
     event = tape.Backward(
@@ -48,7 +46,7 @@ def backward(
     )  # fmt: skip
     m.emit(event)
     if not event.by_framework:
-        _raise_as_torch_does(m, event)
+        raise_as_torch_does(m, event)
     hooks.run(m, event, call)
     return NONE
 
@@ -74,7 +72,7 @@ def refuse_in_transform(m: Machine, what: str, call: Call) -> None:
         raise Raised(Object("builtins.RuntimeError", at), at)
 
 
-def _may_have_a_graph(m: Machine, loss: Value) -> bool:
+def may_have_a_graph(m: Machine, loss: Value) -> bool:
     """Whether the loss hangs on the gradient of a backward that is not in view: that can have made
     a graph for it.
     """
@@ -89,7 +87,7 @@ def last_backward(m: Machine) -> tape.Backward | None:
     return next((sink for sink in sinks if sink.sink != "autograd.grad"), None)
 
 
-def _raise_as_torch_does(m: Machine, event: tape.Backward) -> None:
+def raise_as_torch_does(m: Machine, event: tape.Backward) -> None:
     """Ends the program where this backward has no graph, a freed one, or a saved tensor that was
     overwritten.
     """
@@ -235,10 +233,10 @@ def number_backward(m: Machine, number: Abstract, call: Call) -> Abstract:
 
 @method("torch.Tensor", "backward")
 def tensor_backward(m: Machine, tensor: Tensor, call: Call) -> Abstract:
-    return backward(m, tensor, call, **_options(call, 1))
+    return backward(m, tensor, call, **backward_options(call, 1))
 
 
-def _options(call: Call, position: int) -> dict[str, Any]:
+def backward_options(call: Call, position: int) -> dict[str, Any]:
     create = call.constant(position + 1, "create_graph", False) is True
     retain = call.get(position, "retain_graph")
     kept = (
@@ -255,13 +253,13 @@ def autograd_backward(m: Machine, call: Call) -> Abstract:
     values = given.items if isinstance(given, Sequence) else [given] if given is not None else []
     losses = [loss for value in values if (loss := loss_of(m, value, call)) is not None]
     if len(losses) > 1 and all(loss.requires_grad for loss in losses):
-        values = [Tensor(_joined(m, losses, call))]
+        values = [Tensor(joined_losses(m, losses, call))]
     for value in values:
-        backward(m, value, call, "autograd.backward", **_options(call, 2))
+        backward(m, value, call, "autograd.backward", **backward_options(call, 2))
     return NONE
 
 
-def _joined(m: Machine, losses: list[Value], call: Call) -> Value:
+def joined_losses(m: Machine, losses: list[Value], call: Call) -> Value:
     """Several losses that one backward starts from, as one value."""
     joined = tensors.value(
         m, "torch.autograd.backward", Kind.OPERATION, losses, call.node, call.frame
@@ -269,180 +267,3 @@ def _joined(m: Machine, losses: list[Value], call: Call) -> Value:
     joined.requires_grad, joined.assumed = True, all(loss.assumed for loss in losses)
     joined.text = call.frame.text(call.node)
     return joined
-
-
-@function("torch.autograd.grad")
-def grad(m: Machine, call: Call) -> Abstract:
-    """The gradients, with a graph of their own where `create_graph=True`."""
-    fail_as_meant(m, call)
-    outputs, wanted = call.get(0, "outputs"), call.get(1, "inputs")
-    options: dict[str, Any] = _options(call, 3)
-    asked = call.get(4, "create_graph")
-    if call.open or (
-        asked is not None and not isinstance(asked, Const)
-    ):  # then there can be a graph, and it is kept
-        options = {"retain_graph": True, "create_graph": True}
-    inputs = tensors.sources(m, [wanted], call.node, call.frame) if wanted is not None else []
-    values = (
-        outputs.items if isinstance(outputs, Sequence) else [outputs] if outputs is not None else []
-    )
-    made = [loss for value in values if (loss := loss_of(m, value, call)) is not None]
-    sinks = (
-        [_joined(m, made, call)]
-        if len(made) > 1 and all(loss.requires_grad for loss in made)
-        else made
-    )
-    for loss in sinks:
-        if _may_have_a_graph(m, loss):
-            continue
-        event = tape.Backward(
-            at=call.frame.span(call.node), text=call.frame.text(call.node), value=loss,
-            sink="autograd.grad",
-            inputs=tuple(inputs), scaler=m.state.get("scaled", {}).get(id(loss)), **options,
-        )  # fmt: skip
-        m.emit(event)
-        _raise_as_torch_does(m, event)
-    if (
-        made
-        and not call.open
-        and call.get(6, "allow_unused") is None
-        and call.get(8, "materialize_grads") is None
-    ):
-        _refuse_unmet(m, inputs, made, call)
-    used = (
-        [value for loss in made for value in _used(loss, inputs)] if options["create_graph"] else []
-    )
-    gradients = _gradients(
-        m, wanted, used or [*made, *_met(inputs, made)], call, create=options["create_graph"]
-    )
-    if (
-        call.constant(6, "allow_unused") is True
-        and call.get(8, "materialize_grads") is None
-        and not call.open
-    ):
-        _leave_out(gradients, wanted, made)
-    return gradients
-
-
-def _refuse_unmet(m: Machine, inputs: list[Value], losses: list[Value], call: Call) -> None:
-    """Ends the program where an input stands nowhere in the graphs: "to not have been used in the
-    graph" (torch 2.13).
-
-    What code out of view has computed with nobody knows.
-    """
-    graph = [value for loss in losses for value in tape.graph(loss)]
-    if any(value.assumed or not _is_in_view(value) for value in graph):
-        return
-    for value in inputs:
-        if value.requires_grad and not value.assumed and not _stands_in(value, graph):
-            at = call.frame.span(call.node)
-            m.emit(tape.Fact(at=at, what="unmet-input", value=value, source=losses[0]))
-            raise Raised(Object("builtins.RuntimeError", at), at)
-
-
-def _is_in_view(value: Value) -> bool:
-    """Whether it is known what an operation computes with."""
-    # from what of a graph it is computed is not known for certain
-    is_derived = value.op == "torch.autograd.grad"
-    return value.is_leaf or (
-        not is_derived and (lookup(value.op) is not None or layer(value.op) is not None)
-    )
-
-
-def _stands_in(value: Value, graph: list[Value]) -> bool:
-    """Whether a tensor is one of a graph, or can be: the same parameter, or what an operation may
-    return unchanged.
-    """
-    if value.is_leaf:
-        own = (value.parameter, value.storage)
-        return any(value is each or (each.is_leaf and _are_same(own, each)) for each in graph)
-    known = {id(each) for each in graph}
-    while id(value) not in known:
-        effect = lookup(value.op)
-        can_be_its_input = (
-            effect is None
-            or effect.itself
-            or effect.in_place
-            or effect.view in ("maybe", "ordered")
-        )
-        if not can_be_its_input or not value.inputs:
-            return False
-        value = value.inputs[0]
-    return True
-
-
-def _are_same(own: tuple[object, object], other: Value) -> bool:
-    parameter, storage = own
-    is_parameter = parameter is not None and other.parameter is parameter
-    return is_parameter or (storage is not None and other.storage is storage)
-
-
-def _met(inputs: list[Value], losses: list[Value]) -> list[Value]:
-    """The inputs, but for what may be the parameters of something out of view, and is met nowhere
-    in the losses.
-    """
-    met = {id(value) for loss in losses for value in tape.graph(loss)}
-    return [
-        value
-        for value in inputs
-        if id(value) in met or not (value.assumed and value.kind is Kind.PARAMETER)
-    ]
-
-
-def _used(loss: Value, inputs: list[Value]) -> list[Value]:
-    """What gradients with a graph of their own are computed from: what was saved on the way, not
-    the way itself.
-
-    What an operation out of view saved nobody knows, and a cross entropy saves what lies inside of
-    it: they count.
-    """
-    graph, asked = list(tape.graph(loss)), {id(value) for value in inputs}
-    way = tape.above(graph, {id(value) for value in graph if id(value) in asked}) or graph
-    found: list[Value] = []
-    for value in way:
-        if value.op == "torch.autograd.grad":  # of the second order
-            found += [source for source in value.inputs if source.requires_grad]
-            continue
-        saved = [kept.value for kept in value.saves if kept.value.requires_grad]
-        is_in_view = value.is_leaf or lookup(value.op) is not None or layer(value.op) is not None
-        between = is_loss_function(value.op) and value.saves and not saved
-        found += saved if is_in_view and not between else [value]
-    return found
-
-
-def _leave_out(gradients: Sequence, wanted: Abstract | None, losses: list[Value]) -> None:
-    """Puts None where nothing known of the losses was computed from an input
-    (`allow_unused=True`).
-    """
-    values = [value for loss in losses for value in tape.graph(loss)]
-    if not losses or any(value.assumed for value in values):
-        return
-    reached = {id(value.storage) for value in values}
-    for position, asked in enumerate(wanted.items if isinstance(wanted, Sequence) else [wanted]):
-        if (
-            isinstance(asked, Tensor)
-            and asked.node.storage is not None
-            and id(asked.node.storage) not in reached
-        ):
-            gradients.items[position] = NONE
-
-
-def _gradients(
-    m: Machine, wanted: Abstract | None, sources: list[Value], call: Call, *, create: bool
-) -> Sequence:
-    count = len(wanted.items) if isinstance(wanted, Sequence) else 1
-    is_open = (isinstance(wanted, Sequence) and wanted.open) or isinstance(wanted, Unknown)
-    parts: list[Abstract] = []
-    for position in range(max(count, 1)):
-        if create or any(source.requires_grad and not source.assumed for source in sources):
-            cut = None if create else Cut.DETACH
-            made = tensors.operation(
-                m, "torch.autograd.grad", sources, call.node, call.frame, cut=cut
-            )
-            made.storage = tape.Storage()
-            part = Tensor(made)
-        else:
-            part = tensors.batch(m, "torch.autograd.grad", call.node, call.frame)
-        part.node.flags |= {"gradient", f"output-{position}"}
-        parts.append(part)
-    return Sequence("tuple", parts, is_open, parts[-1])

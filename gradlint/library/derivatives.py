@@ -1,0 +1,210 @@
+"""`torch.autograd.grad`: the gradients of losses with respect to its inputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradlint import tape
+from gradlint.interpret import tensors
+from gradlint.interpret.machine import Raised
+from gradlint.interpret.registry import function
+from gradlint.interpret.values import (
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Object,
+    Sequence,
+    Tensor,
+    Unknown,
+)
+from gradlint.library.autograd import (
+    backward_options,
+    fail_as_meant,
+    joined_losses,
+    loss_of,
+    may_have_a_graph,
+    raise_as_torch_does,
+)
+from gradlint.library.effects import is_loss_function, layer, lookup
+from gradlint.tape import Cut, Kind, Value
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Machine
+
+
+@function("torch.autograd.grad")
+def grad(m: Machine, call: Call) -> Abstract:
+    """The gradients, with a graph of their own where `create_graph=True`."""
+    fail_as_meant(m, call)
+    outputs, wanted = call.get(0, "outputs"), call.get(1, "inputs")
+    options: dict[str, Any] = backward_options(call, 3)
+    asked = call.get(4, "create_graph")
+    if call.open or (
+        asked is not None and not isinstance(asked, Const)
+    ):  # then there can be a graph, and it is kept
+        options = {"retain_graph": True, "create_graph": True}
+    inputs = tensors.sources(m, [wanted], call.node, call.frame) if wanted is not None else []
+    values = (
+        outputs.items if isinstance(outputs, Sequence) else [outputs] if outputs is not None else []
+    )
+    made = [loss for value in values if (loss := loss_of(m, value, call)) is not None]
+    sinks = (
+        [joined_losses(m, made, call)]
+        if len(made) > 1 and all(loss.requires_grad for loss in made)
+        else made
+    )
+    for loss in sinks:
+        if may_have_a_graph(m, loss):
+            continue
+        event = tape.Backward(
+            at=call.frame.span(call.node), text=call.frame.text(call.node), value=loss,
+            sink="autograd.grad",
+            inputs=tuple(inputs), scaler=m.state.get("scaled", {}).get(id(loss)), **options,
+        )  # fmt: skip
+        m.emit(event)
+        raise_as_torch_does(m, event)
+    if (
+        made
+        and not call.open
+        and call.get(6, "allow_unused") is None
+        and call.get(8, "materialize_grads") is None
+    ):
+        _refuse_unmet(m, inputs, made, call)
+    used = (
+        [value for loss in made for value in _used(loss, inputs)] if options["create_graph"] else []
+    )
+    gradients = _gradients(
+        m, wanted, used or [*made, *_met(inputs, made)], call, create=options["create_graph"]
+    )
+    if (
+        call.constant(6, "allow_unused") is True
+        and call.get(8, "materialize_grads") is None
+        and not call.open
+    ):
+        _leave_out(gradients, wanted, made)
+    return gradients
+
+
+def _refuse_unmet(m: Machine, inputs: list[Value], losses: list[Value], call: Call) -> None:
+    """Ends the program where an input stands nowhere in the graphs: "to not have been used in the
+    graph" (torch 2.13).
+
+    What code out of view has computed with nobody knows.
+    """
+    graph = [value for loss in losses for value in tape.graph(loss)]
+    if any(value.assumed or not _is_in_view(value) for value in graph):
+        return
+    for value in inputs:
+        if value.requires_grad and not value.assumed and not _stands_in(value, graph):
+            at = call.frame.span(call.node)
+            m.emit(tape.Fact(at=at, what="unmet-input", value=value, source=losses[0]))
+            raise Raised(Object("builtins.RuntimeError", at), at)
+
+
+def _is_in_view(value: Value) -> bool:
+    """Whether it is known what an operation computes with."""
+    # from what of a graph it is computed is not known for certain
+    is_derived = value.op == "torch.autograd.grad"
+    return value.is_leaf or (
+        not is_derived and (lookup(value.op) is not None or layer(value.op) is not None)
+    )
+
+
+def _stands_in(value: Value, graph: list[Value]) -> bool:
+    """Whether a tensor is one of a graph, or can be: the same parameter, or what an operation may
+    return unchanged.
+    """
+    if value.is_leaf:
+        own = (value.parameter, value.storage)
+        return any(value is each or (each.is_leaf and _are_same(own, each)) for each in graph)
+    known = {id(each) for each in graph}
+    while id(value) not in known:
+        effect = lookup(value.op)
+        can_be_its_input = (
+            effect is None
+            or effect.itself
+            or effect.in_place
+            or effect.view in ("maybe", "ordered")
+        )
+        if not can_be_its_input or not value.inputs:
+            return False
+        value = value.inputs[0]
+    return True
+
+
+def _are_same(own: tuple[object, object], other: Value) -> bool:
+    parameter, storage = own
+    is_parameter = parameter is not None and other.parameter is parameter
+    return is_parameter or (storage is not None and other.storage is storage)
+
+
+def _met(inputs: list[Value], losses: list[Value]) -> list[Value]:
+    """The inputs, but for what may be the parameters of something out of view, and is met nowhere
+    in the losses.
+    """
+    met = {id(value) for loss in losses for value in tape.graph(loss)}
+    return [
+        value
+        for value in inputs
+        if id(value) in met or not (value.assumed and value.kind is Kind.PARAMETER)
+    ]
+
+
+def _used(loss: Value, inputs: list[Value]) -> list[Value]:
+    """What gradients with a graph of their own are computed from: what was saved on the way, not
+    the way itself.
+
+    What an operation out of view saved nobody knows, and a cross entropy saves what lies inside of
+    it: they count.
+    """
+    graph, asked = list(tape.graph(loss)), {id(value) for value in inputs}
+    way = tape.above(graph, {id(value) for value in graph if id(value) in asked}) or graph
+    found: list[Value] = []
+    for value in way:
+        if value.op == "torch.autograd.grad":  # of the second order
+            found += [source for source in value.inputs if source.requires_grad]
+            continue
+        saved = [kept.value for kept in value.saves if kept.value.requires_grad]
+        is_in_view = value.is_leaf or lookup(value.op) is not None or layer(value.op) is not None
+        between = is_loss_function(value.op) and value.saves and not saved
+        found += saved if is_in_view and not between else [value]
+    return found
+
+
+def _leave_out(gradients: Sequence, wanted: Abstract | None, losses: list[Value]) -> None:
+    """Puts None where nothing known of the losses was computed from an input
+    (`allow_unused=True`).
+    """
+    values = [value for loss in losses for value in tape.graph(loss)]
+    if not losses or any(value.assumed for value in values):
+        return
+    reached = {id(value.storage) for value in values}
+    for position, asked in enumerate(wanted.items if isinstance(wanted, Sequence) else [wanted]):
+        if (
+            isinstance(asked, Tensor)
+            and asked.node.storage is not None
+            and id(asked.node.storage) not in reached
+        ):
+            gradients.items[position] = NONE
+
+
+def _gradients(
+    m: Machine, wanted: Abstract | None, sources: list[Value], call: Call, *, create: bool
+) -> Sequence:
+    count = len(wanted.items) if isinstance(wanted, Sequence) else 1
+    is_open = (isinstance(wanted, Sequence) and wanted.open) or isinstance(wanted, Unknown)
+    parts: list[Abstract] = []
+    for position in range(max(count, 1)):
+        if create or any(source.requires_grad and not source.assumed for source in sources):
+            cut = None if create else Cut.DETACH
+            made = tensors.operation(
+                m, "torch.autograd.grad", sources, call.node, call.frame, cut=cut
+            )
+            made.storage = tape.Storage()
+            part = Tensor(made)
+        else:
+            part = tensors.batch(m, "torch.autograd.grad", call.node, call.frame)
+        part.node.flags |= {"gradient", f"output-{position}"}
+        parts.append(part)
+    return Sequence("tuple", parts, is_open, parts[-1])
