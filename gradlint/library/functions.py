@@ -15,26 +15,22 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from gradlint import tape
 from gradlint.interpret import memory, saving, tensors
 from gradlint.interpret.machine import GradState
-from gradlint.interpret.registry import alias, attribute, canonical, enters, method
+from gradlint.interpret.registry import alias, canonical, enters, method
 from gradlint.interpret.values import (
     FALSE,
-    NONE,
     TRUE,
     Abstract,
     Builtin,
     Call,
     Class,
-    Const,
     Function,
     Instance,
     Mapping,
     Object,
     Sequence,
     Tensor,
-    Test,
     Unknown,
 )
-from gradlint.ir import nodes as ir
 from gradlint.library.returns import faults, function_of, nothing_for
 from gradlint.tape import Value
 
@@ -42,7 +38,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 FUNCTION = "torch.autograd.Function"
-_CONTEXT = "torch.autograd.function.FunctionCtx"
+CONTEXT = "torch.autograd.function.FunctionCtx"
 _INSTANCE = "torch.autograd.Function()"
 alias("torch.autograd.function.Function", FUNCTION)
 alias("torch.autograd.function.InplaceFunction", FUNCTION)
@@ -61,7 +57,7 @@ def _applied(m: Machine, cls: Class, call: Call, *, told: bool, optional: int = 
     `optional` inputs more can be given.
     """
     context = Object(
-        _CONTEXT, call.frame.span(call.node), {"saved": [], "dirty": [], "cut": [], "kept": []}
+        CONTEXT, call.frame.span(call.node), {"saved": [], "dirty": [], "cut": [], "kept": []}
     )
     given = tensors.sources(m, call.values, call.node, call.frame)
     context.state["needs"] = Sequence("tuple", [_needs(m, value, call) for value in call.args])
@@ -254,99 +250,6 @@ def _tell_written(
             )
 
 
-# the context
-
-
-@method(_CONTEXT, "save_for_backward", "save_for_forward")
-def save(m: Machine, context: Object, call: Call) -> Abstract:
-    """`ctx.save_for_backward(…)`: autograd checks that these stay as they are."""
-    for given, node in zip(call.args, _written(call), strict=False):
-        if kind := _kind_of_no_tensor(m, given):
-            at, text = call.frame.span(node), call.frame.text(node)
-            m.emit(tape.Fact(at=at, what="saved-no-tensor", detail=kind, text=text))
-    context.state["saved"] = tensors.sources(m, call.args, call.node, call.frame)
-    context.attrs["saved_tensors"] = Sequence("tuple", list(call.args), call.open)
-    return NONE
-
-
-def _written(call: Call) -> list[ir.Node]:
-    """The arguments as they are written; the whole call for each where one does not stand for
-    one.
-    """
-    written = call.node.args if isinstance(call.node, ir.Call) else []
-    return written if len(written) == len(call.args) else [call.node] * len(call.args)
-
-
-def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
-    """What is saved that is surely no tensor; "" for a tensor, for None (which torch takes) and for
-    the unknown.
-    """
-    match given:
-        case Const(value=None):
-            return ""
-        case Const():
-            return "a string" if isinstance(given.value, str) else "a number"
-        case Sequence():
-            return f"a {given.kind}"
-        case Mapping():
-            return "a dict"
-        case Unknown(type="bool", test=Test()):  # `x > 0`: a mask, where `x` is a tensor
-            return ""
-        case Unknown(type="number" | "bool" | "str") if not m.session.is_given(given.symbol):
-            return "a string" if given.type == "str" else "a number"
-    return ""
-
-
-@method(_CONTEXT, "mark_dirty")
-def mark_dirty(m: Machine, context: Object, call: Call) -> Abstract:
-    """`ctx.mark_dirty(x)`: `forward` wrote this input."""
-    written = [value for value in call.args if isinstance(value, Tensor | Unknown)]
-    context.state["dirty"] += [
-        tensors.as_tensor(m, value, call.node, call.frame) for value in written
-    ]
-    return NONE
-
-
-@method(_CONTEXT, "mark_non_differentiable")
-def mark_non_differentiable(m: Machine, context: Object, call: Call) -> Abstract:
-    """`ctx.mark_non_differentiable(y)`: this output carries no gradient."""
-    context.state["cut"] += tensors.sources(m, call.args, call.node, call.frame)
-    return NONE
-
-
-@method(_CONTEXT, "set_materialize_grads", "mark_shared_storage")
-def setting(m: Machine, context: Object, call: Call) -> Abstract:
-    """What changes nothing about the forward."""
-    return NONE
-
-
-@attribute(_CONTEXT, "needs_input_grad")
-def needs_input_grad(m: Machine, context: Object, at: Call) -> Abstract:
-    """For each argument, whether it requires grad."""
-    found = context.state.get("needs")
-    return found if isinstance(found, Abstract) else m.unknown("needs_input_grad", data=True)
-
-
-@method(_CONTEXT, "__set_*__")
-def keep(m: Machine, context: Object, call: Call) -> Abstract:
-    """`ctx.name = value`."""
-    value = call.args[0]
-    held = (
-        value.items.values()
-        if isinstance(value, Mapping)
-        else value.items
-        if isinstance(value, Sequence)
-        else [value]
-    )
-    for tensor in held:
-        if isinstance(tensor, Tensor):
-            context.state["kept"].append(
-                (call.frame.span(call.node), call.frame.text(call.node), tensor.node)
-            )
-    context.attrs[call.name] = value
-    return NONE
-
-
 @method(FUNCTION, "taken.forward")
 def take_forward(m: Machine, cls: Class, call: Call) -> Abstract:
     """`MyFunction.forward`: called outside of `apply`, it runs like any function, and no `backward`
@@ -402,9 +305,6 @@ def enter_forward(m: Machine, made: Abstract, name: str, forward: Abstract, call
         at = Call(call.name, args, {}, call.node, call.frame)
         _applied(m, made.cls, at, told=True, optional=optional)
     return True
-
-
-# instances
 
 
 @method(FUNCTION, "__new__")
