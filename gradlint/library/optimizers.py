@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 OPTIMIZER = "torch.optim.Optimizer"
-_SCHEDULERS = "torch.optim.lr_scheduler"
-SCHEDULER = f"{_SCHEDULERS}.LRScheduler"
+SCHEDULERS = "torch.optim.lr_scheduler"
+SCHEDULER = f"{SCHEDULERS}.LRScheduler"
 for _home in (
     "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam",
     "optimizer", "radam",
@@ -367,51 +367,9 @@ def tensor_of(m: Machine, value: Value) -> Tensor:
     return known if isinstance(known, Tensor) else Tensor(value)
 
 
-@method(SCHEDULER, "step")
-def scheduler_step(m: Machine, scheduler: Abstract, call: Call) -> Abstract:
-    handle = scheduler.state.get("handle") if isinstance(scheduler, Object | Instance) else None
-    if not isinstance(handle, tape.Scheduler):
-        symbol = m.symbol(scheduler)
-        handle = m.state.setdefault("schedulers", {}).setdefault(
-            symbol, tape.Scheduler(symbol.text, call.frame.span(call.node), None)
-        )
-    m.emit(
-        tape.SchedulerStep(
-            at=call.frame.span(call.node), scheduler=handle, text=call.frame.text(call.node)
-        )
-    )
-    return NONE
-
-
-@method(SCHEDULER, "__init__")
-def initialise_scheduler(m: Machine, instance: Instance, call: Call) -> Abstract:
-    instance.state["handle"] = tape.Scheduler(
-        "", call.frame.span(call.node), handle_of(m, call.get(0, "optimizer"), call)
-    )
-    return NONE
-
-
-@method(SCHEDULER, "state_dict", "load_state_dict", "get_last_lr", "print_lr")
-def scheduler_state(m: Machine, scheduler: Abstract, call: Call) -> Abstract:
-    return m.unknown("state", data=True)
-
-
 @typed("torch.optim.Optimizer", "torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD")
 def typed_optimizer(m: Machine, symbol: Symbol, function: Function, parameter: object) -> Abstract:
     handle = tape.Optimizer(
         symbol.text, OPTIMIZER, function.node.code.span(function.node.at), complete=False
     )
     return Object(OPTIMIZER, handle.at, {"handle": handle, "nullable": True})
-
-
-@typed(f"{_SCHEDULERS}.LambdaLR", SCHEDULER, f"{_SCHEDULERS}._LRScheduler")
-def typed_scheduler(m: Machine, symbol: Symbol, function: Function, parameter: object) -> Abstract:
-    """A scheduler of an optimizer that is handed in, too; of which class derived from that, nobody
-    says.
-    """
-    at = function.node.code.span(function.node.at)
-    return Object(
-        SCHEDULER,
-        at,
-        {"handle": tape.Scheduler(symbol.text, at, None, SCHEDULER), "nullable": True},
-    )

@@ -28,13 +28,13 @@ def step(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """`step` of an optimizer, a scheduler or a scaler; of anything else (an environment, a learner)
     it is foreign.
     """
-    from gradlint.library import optimizers
+    from gradlint.library import optimizers, schedulers
 
     role = roles.role(m, unknown, call)
     if role == "scaler" and call.args:
         return _scaler(m, unknown, "step", call)
     if role == "scheduler" and len(call.values) <= MOST_OF_A_SCHEDULER:
-        optimizers.scheduler_step(m, unknown, call)
+        schedulers.scheduler_step(m, unknown, call)
         return NONE
     if role == "scheduler":  # of noise: what it makes of a prediction hangs on it
         return call_unknown(
