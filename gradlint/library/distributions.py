@@ -27,6 +27,17 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.library.effects import Effect
+from gradlint.library.families import (
+    ARGUMENTS,
+    DISCRETE_MODE,
+    OF_LOCATION,
+    OF_SCALE,
+    OVER_CATEGORIES,
+    SAMPLED,
+    SHAPES,
+    SMOOTH,
+    VALUES,
+)
 from gradlint.tape import DRAWN, DType
 
 if TYPE_CHECKING:
@@ -49,118 +60,6 @@ _MODULES = (
 )
 for _module in _MODULES.split():
     alias(f"{_PREFIX}{_module}", _PREFIX[:-1])
-
-# The arguments of the constructors, where they are not `loc` and `scale` (torch 2.13).
-_ARGUMENTS = {
-    "Bernoulli": "probs logits",
-    "Beta": "concentration1 concentration0",
-    "Binomial": "total_count probs logits",
-    "Categorical": "probs logits",
-    "Chi2": "df",
-    "ContinuousBernoulli": "probs logits lims",
-    "Dirichlet": "concentration",
-    "Exponential": "rate",
-    "FisherSnedecor": "df1 df2",
-    "Gamma": "concentration rate",
-    "Geometric": "probs logits",
-    "HalfCauchy": "scale",
-    "HalfNormal": "scale",
-    "Independent": "base_dist reinterpreted_batch_ndims",
-    "InverseGamma": "concentration rate",
-    "Kumaraswamy": "concentration1 concentration0",
-    "LKJCholesky": "dim concentration",
-    "LowRankMultivariateNormal": "loc cov_factor cov_diag",
-    "GeneralizedPareto": "loc scale concentration",
-    "MixtureSameFamily": "mixture_distribution component_distribution",
-    "Multinomial": "total_count probs logits",
-    "MultivariateNormal": "loc covariance_matrix precision_matrix scale_tril",
-    "NegativeBinomial": "total_count probs logits",
-    "OneHotCategorical": "probs logits",
-    "OneHotCategoricalStraightThrough": "probs logits",
-    "Pareto": "scale alpha",
-    "RelaxedBernoulli": "temperature probs logits",
-    "RelaxedOneHotCategorical": "temperature probs logits",
-    "StudentT": "df loc scale",
-    "Poisson": "rate",
-    "Uniform": "low high",
-    "VonMises": "loc concentration",
-    "Weibull": "scale concentration",
-    "Wishart": "df covariance_matrix precision_matrix scale_tril",
-    "TransformedDistribution": "base_dist transforms",
-}
-# Without a reparametrised sample: `rsample` raises NotImplementedError.
-_SAMPLED = frozenset(
-    (
-        "Bernoulli",
-        "Binomial",
-        "Categorical",
-        "Geometric",
-        "LKJCholesky",
-        "MixtureSameFamily",
-        "Multinomial",
-        "NegativeBinomial",
-        "OneHotCategorical",
-        "Poisson",
-        "VonMises",
-    )
-)
-_DISCRETE_MODE = frozenset(
-    (
-        "Bernoulli",
-        "Binomial",
-        "Categorical",
-        "Geometric",
-        "Multinomial",
-        "OneHotCategorical",
-        "OneHotCategoricalStraightThrough",
-        "Poisson",
-    )
-)
-_SMOOTH = (
-    "log_prob",
-    "rsample",
-    "entropy",
-    "cdf",
-    "icdf",
-    "perplexity",
-    "rsample_with_log_prob",
-    "log_abs_det_jacobian",
-)
-_VALUES = (
-    "mean",
-    "variance",
-    "stddev",
-    "probs",
-    "logits",
-    "loc",
-    "scale",
-    "rate",
-    "concentration",
-    "covariance_matrix",
-    "precision_matrix",
-    "scale_tril",
-    "concentration0",
-    "concentration1",
-    "low",
-    "high",
-    "df",
-    "temperature",
-    "total_count",
-)
-# Of a location and a scale, what the location alone, or all but the location, says (torch 2.13).
-_OF_LOCATION = {"mean": ("Normal", "Laplace", "MultivariateNormal", "LowRankMultivariateNormal")}
-_SCALED = (
-    "Normal",
-    "Laplace",
-    "Gumbel",
-    "Cauchy",
-    "StudentT",
-    "MultivariateNormal",
-    "LowRankMultivariateNormal",
-)
-_OF_SCALE = {"entropy": _SCALED, "variance": _SCALED, "stddev": _SCALED}
-_SHAPES = ("batch_shape", "event_shape", "support", "arg_constraints", "param_shape")
-_OVER_CATEGORIES = ("Categorical", "OneHotCategorical", "OneHotCategoricalStraightThrough")
 _NOT_DIFFERENTIABLE = Effect("sample", differentiable=False)
 
 
@@ -175,7 +74,7 @@ def make(m: Machine, call: Call) -> Abstract | None:
 
 def parameters(name: str, call: Call) -> dict[str, Abstract]:
     """The arguments of a constructor by name."""
-    names = _ARGUMENTS.get(name, "loc scale").split()
+    names = ARGUMENTS.get(name, "loc scale").split()
     state = {
         names[position] if position < len(names) else f"argument{position}": value
         for position, value in enumerate(call.args)
@@ -230,9 +129,9 @@ def _said_by(m: Machine, distribution: Object | Instance, name: str, call: Call)
     base = _base(distribution) if _kind(distribution) == "Independent" else None
     if isinstance(base, Object):
         return _said_by(m, base, name, call)
-    if isinstance(distribution, Object) and _kind(distribution) in _OF_LOCATION.get(name, ()):
+    if isinstance(distribution, Object) and _kind(distribution) in OF_LOCATION.get(name, ()):
         return [distribution.state["loc"]]
-    if isinstance(distribution, Object) and _kind(distribution) in _OF_SCALE.get(name, ()):
+    if isinstance(distribution, Object) and _kind(distribution) in OF_SCALE.get(name, ()):
         return [value for key, value in distribution.state.items() if key != "loc"]
     return held(m, distribution, call)
 
@@ -297,7 +196,7 @@ def has_reparametrised(distribution: Abstract) -> bool | None:
     base = _base(distribution)
     if base is not None:
         return has_reparametrised(base)
-    return _kind(distribution) not in _SAMPLED
+    return _kind(distribution) not in SAMPLED
 
 
 @attribute(DISTRIBUTION, "has_rsample")
@@ -313,7 +212,7 @@ def _smooth(name: str) -> None:
         return _apply(m, distribution, name, call.values, call)
 
 
-for _name in _SMOOTH:
+for _name in SMOOTH:
     if _name != "rsample":
         _smooth(_name)
 
@@ -333,7 +232,7 @@ def _value(name: str) -> None:
             return given
         if (
             name == "probs"
-            and _kind(distribution) in _OVER_CATEGORIES
+            and _kind(distribution) in OVER_CATEGORIES
             and "logits" in distribution.state
         ):
             return _shares(m, distribution.state["logits"], at)
@@ -343,14 +242,14 @@ def _value(name: str) -> None:
         )
 
 
-for _name in _VALUES:
+for _name in VALUES:
     _value(_name)
 
 
 @attribute(DISTRIBUTION, "mode")
 def mode(m: Machine, distribution: Object | Instance, at: Call) -> Abstract:
     """The likeliest value; of a discrete distribution it has no derivative."""
-    effect = _NOT_DIFFERENTIABLE if _kind(distribution) in _DISCRETE_MODE else None
+    effect = _NOT_DIFFERENTIABLE if _kind(distribution) in DISCRETE_MODE else None
     return _apply(m, distribution, "mode", [], at, effect)
 
 
@@ -371,7 +270,7 @@ def _shape(name: str) -> None:
         return Unknown(m.symbol(distribution).derive(("attribute", name), name), data=True)
 
 
-for _name in _SHAPES:
+for _name in SHAPES:
     _shape(_name)
 
 
