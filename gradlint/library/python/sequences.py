@@ -8,7 +8,8 @@ from gradlint.interpret import comparing
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import method
 from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Object, Sequence, member
-from gradlint.library.python.lazies import first, following, listed, order
+from gradlint.library.python.iterators import first
+from gradlint.library.python.lazies import following, listed, order
 from gradlint.library.python.results import argument, constant, fresh, place, plain, text
 
 if TYPE_CHECKING:
