@@ -1,4 +1,4 @@
-"""Loss sinks of torch itself: `backward`, `autograd.backward`, `autograd.grad`."""
+"""Loss sinks of torch itself: `backward` and `autograd.backward`."""
 
 from __future__ import annotations
 
