@@ -146,9 +146,9 @@ from gradlint.tape import (
     graph,
     leaves,
 )
+from gradlint_rules.anchors import back_propagated
 from gradlint_rules.order import calls_of, loop_around, names_of, related_statement
 from gradlint_rules.starved import Starved, Why, starved
-from gradlint_rules.training import back_propagated
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, bare, loss_of, quoted, when
 

@@ -115,9 +115,9 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Backward, Event, May, OptimizerStep, Tape, ZeroGrad
 from gradlint_rules.accounts import Account, Key, Update, accounts, by_hand, key
+from gradlint_rules.clearing import cleared_each_round
 from gradlint_rules.computed import foreign
 from gradlint_rules.leftover import left_overs
-from gradlint_rules.training import cleared_each_round
 from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import backward, places
 

@@ -86,13 +86,9 @@ from gradlint.tape import (
 from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, accounts_on, key
 from gradlint_rules.asked import of_tape
+from gradlint_rules.clearing import cleared_before, cleared_before_loop
 from gradlint_rules.rounds import cleared_rounds, is_own, is_tapped
-from gradlint_rules.training import (
-    cleared_before,
-    cleared_before_loop,
-    stepped_in_window,
-    stepped_late,
-)
+from gradlint_rules.training import stepped_in_window, stepped_late
 from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import backward, places, to_sink
 

@@ -90,7 +90,7 @@ from gradlint.tape import (
     ancestors,
 )
 from gradlint_rules.accounts import Account, Update, accounts, is_gradient, key
-from gradlint_rules.training import divided
+from gradlint_rules.dividing import divided
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import accumulations, is_counted, is_whole_mean
 from gradlint_rules.words import backward, bare, places

@@ -65,7 +65,7 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, End, May, Tape
 from gradlint_rules.asked import of_tape
-from gradlint_rules.training import with_the_rest
+from gradlint_rules.remainders import with_the_rest
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import (
     Accumulation,

@@ -70,9 +70,9 @@ from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Event
+from gradlint_rules.clearing import cleared_with_the_step
 from gradlint_rules.rounds import ClearedRound, cleared_rounds
 from gradlint_rules.shares import Share, shares_alone
-from gradlint_rules.training import cleared_with_the_step
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import Accumulation, accumulations, is_counted
 from gradlint_rules.words import backward, loss_of, places, to_sink

@@ -61,7 +61,7 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint_rules.training import counted_from_one
+from gradlint_rules.remainders import counted_from_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import Accumulation, accumulations, is_counted
 from gradlint_rules.words import places, to_sink

@@ -100,8 +100,9 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Fact, Tape, Value
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.carrying import carried_detached
 from gradlint_rules.held import is_meant_as_leaf
-from gradlint_rules.training import carried_detached, joined_backwards
+from gradlint_rules.training import joined_backwards
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import backwards, driven
 from gradlint_rules.words import backward, maker, places, when

@@ -94,7 +94,7 @@ from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Iteration, Kept, Kind, May, OptimizerStep, Tape, Value
 from gradlint_rules.asked import of_tape
 from gradlint_rules.devices import is_below
-from gradlint_rules.training import kept_detached
+from gradlint_rules.keeping import kept_detached
 from gradlint_rules.uncut import safe
 from gradlint_rules.visited import backwards, surely_visited
 from gradlint_rules.words import calls, places, quoted

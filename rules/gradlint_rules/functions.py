@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
+from gradlint_rules.anchors import gate_of
 from gradlint_rules.order import called_name, calls_of, names_of, nested, related_statement
-from gradlint_rules.training import gate_of
 from gradlint_rules.uncut import values_of
 
 
