@@ -1,16 +1,15 @@
-"""Fixes that put a route together again: the cut taken out of the source, whatever sort of cut it
-is.
-"""
+"""Fixes that put a route together again: cuts and copies taken out of it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from gradlint.finding import Applicability, Edit, Finding, Fix
 from gradlint.rule import FixSource, NoFixError
 from gradlint.tape import Value
-from gradlint_rules.order import names_of
+from gradlint_rules.modes import grad_mode_on, is_grad_mode
+from gradlint_rules.rounding import STEPS, cast_back, passed_through, straight_through
 
 _DROPPED = {"detach", "detach_", "item", "tolist", "requires_grad_"}
 _DROPPING = {"torch.detach", "torch.Tensor.detach", "torch.detach_", "torch.Tensor.detach_"}
@@ -21,25 +20,7 @@ _OUT_OF_TORCH = {"numpy", "tolist", "cpu", "item"}
 _MATHS = {"exp", "log", "sqrt", "tanh", "sin", "cos", "log1p", "expm1", "floor", "ceil"}
 # arguments of `torch.autograd.grad` by position: `outputs`, `inputs`, `grad_outputs`
 _UP_TO_OUTPUTS = 3
-_STEPS = {"round", "floor", "ceil", "trunc", "sign", "sgn"}
 _TO_WHOLE = {"long", "int", "short", "char", "byte", "bool", "to", "type"}
-_TO_FLOAT = {"float", "double", "half", "bfloat16", "to", "type", "type_as"}
-_LAZY = (
-    ast.Lambda,
-    ast.ListComp,
-    ast.GeneratorExp,
-    ast.DictComp,
-    ast.SetComp,
-    ast.IfExp,
-    ast.BoolOp,
-)
-_SETS_MODE = "torch.set_grad_enabled"
-_OFF = {
-    "torch.no_grad",
-    "torch.inference_mode",
-    "torch.autograd.no_grad",
-    "torch.autograd.inference_mode",
-}
 
 
 def uncut(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
@@ -299,233 +280,6 @@ def _bound(target: ast.expr, value: ast.expr) -> Iterable[tuple[ast.expr, ast.ex
     return [(target, value)]
 
 
-def straight_through(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
-    """`x.round()` as `x + (x.round() - x).detach()`: the same value, with the gradient of `x`."""
-    match node:
-        case ast.Call(keywords=words) if rounded := [
-            word for word in words if word.arg == "rounding_mode"
-        ]:
-            return _rounded_through(node, rounded[0], source)
-        case ast.Call(func=ast.Attribute(attr=name, value=value), args=args) if name in _STEPS:
-            inner = args[0] if source.called(node.func).startswith("torch.") and args else value
-        case _:
-            raise NoFixError("no step that can be passed straight through")
-    return _passed_through(node, inner, source)
-
-
-def _passed_through(node: ast.expr, inner: ast.expr, source: FixSource) -> tuple[Edit, ...]:
-    """The value of `node`, with the gradient of `inner`, which stands in it."""
-    outer = next(source.around(node))
-    statement = source.statement(node)
-    if isinstance(inner, ast.Name):
-        return (source.replace(node, _through(inner.id, source.text(node))),)
-    whole = isinstance(outer, ast.Return | ast.Assign | ast.AugAssign)
-    if not whole and not _is_evaluated_once(node, statement, source):
-        return (source.replace(node, source.text(inner)),)
-    smooth = source.fresh("smooth", node)
-    text = source.text(node).replace(source.text(inner), smooth, 1)
-    head = source.before(statement, f"{smooth} = {_bare(inner, source)}")
-    return (*head, source.replace(node, _through(smooth, text)))
-
-
-def _bare(node: ast.expr, source: FixSource) -> str:
-    """The source of an expression without the parentheses around it, where it stands on one
-    line.
-    """
-    text = source.text(node)
-    while (
-        text.startswith("(")
-        and "\n" not in text
-        and not isinstance(node, ast.Tuple | ast.GeneratorExp)
-    ):
-        try:
-            inner = ast.parse(text[1:-1].strip(), mode="eval").body
-        except SyntaxError:
-            return text
-        if ast.dump(inner) != ast.dump(node):
-            return text
-        text = text[1:-1].strip()
-    return text
-
-
-def _rounded_through(node: ast.Call, rounded: ast.keyword, source: FixSource) -> tuple[Edit, ...]:
-    """`torch.div(x, n, rounding_mode="floor")` as the quotient, and its rounding passed straight
-    through.
-    """
-    statement = source.statement(node)
-    whole = isinstance(next(source.around(node)), ast.Return | ast.Assign | ast.AugAssign)
-    if not isinstance(rounded.value, ast.Constant) or not (
-        whole or _is_evaluated_once(node, statement, source)
-    ):
-        return (source.remove_argument(node, rounded),)
-    given = [source.text(each) for each in [*node.args, *node.keywords] if each is not rounded]
-    smooth = source.fresh("smooth", node)
-    quotient = f"{smooth} = {source.text(node.func)}({', '.join(given)})"
-    steps = _through(smooth, f"{smooth}.{rounded.value.value!s}()")
-    return (*source.before(statement, quotient), source.replace(node, steps))
-
-
-def _through(name: str, text: str) -> str:
-    return f"{name} + ({text} - {name}).detach()"
-
-
-def _is_evaluated_once(node: ast.expr, statement: ast.stmt, source: FixSource) -> bool:
-    """Whether an expression is evaluated once, and first, when its statement runs."""
-    outers = []
-    for outer in source.around(node):
-        if outer is statement:
-            break
-        outers.append(outer)
-    if any(isinstance(outer, _LAZY) for outer in outers):
-        return False
-    return isinstance(statement, ast.Assign | ast.Return | ast.AugAssign)
-
-
-def grad_mode_on(node: ast.expr, source: FixSource, lines: Iterable[int] = ()) -> tuple[Edit, ...]:
-    """Takes away what switches grad mode off: the decorator, or the `with` around what `lines`
-    compute.
-    """
-    for outer in source.around(node):
-        match outer:
-            case (
-                ast.FunctionDef(decorator_list=[*decorators])
-                | ast.AsyncFunctionDef(decorator_list=[*decorators])
-            ):
-                if node in decorators:
-                    return source.remove_decorator(node)
-                break
-            case ast.Call(func=ast.Attribute(attr="enter_context"), args=[given]) if given is node:
-                statement = source.statement(node)
-                if isinstance(statement, ast.Expr) and statement.value is outer:
-                    return source.remove(statement)
-                break
-            case ast.With(items=items) if any(item.context_expr is node for item in items):
-                return _unwrapped(outer, node, set(lines), source)
-            case ast.Expr(value=ast.Call(func=func, args=[ast.Constant(value=False)]) as call) if (
-                call is node
-            ):
-                if source.called(func) == _SETS_MODE:
-                    return _left_on(outer, source)
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is node:
-                return _without_named(name, set(lines), source)
-    raise NoFixError("neither a decorator nor a `with`")
-
-
-def _left_on(statement: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
-    """Takes away `torch.set_grad_enabled(False)`, and what switches grad mode on again in the same
-    block.
-    """
-    block = source.block(statement)
-    gone = [statement]
-    for each in block[block.index(statement) + 1 :]:
-        match each:
-            case ast.Expr(value=ast.Call(func=func, args=[ast.Constant(value=True)])):
-                if source.called(func) == _SETS_MODE:
-                    gone.append(each)
-                    break
-    return tuple(edit for each in gone for edit in source.remove(each))
-
-
-def _without_named(name: str, lines: set[int], source: FixSource) -> tuple[Edit, ...]:
-    """Takes what computes the loss out of the one `with` that enters a context by its name."""
-    found = [
-        (node, item.context_expr)
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.With)
-        for item in node.items
-        if isinstance(item.context_expr, ast.Name) and item.context_expr.id == name
-        if any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)
-    ]
-    if len(found) != 1:
-        raise NoFixError("where it is entered is not in view")
-    ((compound, context),) = found
-    return source.unwrap(compound, context, _meant(compound.body, lines, is_off=True))
-
-
-def _unwrapped(
-    compound: ast.With, context: ast.expr, lines: set[int], source: FixSource
-) -> tuple[Edit, ...]:
-    """Takes what computes the loss out of a `with`; where that wraps a function, maybe the
-    decorator that does so.
-    """
-    entered = {
-        name for item in compound.items if item.context_expr is context for name in _bound_by(item)
-    }
-    if any(
-        isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in entered
-        for n in ast.walk(source.tree)
-    ):
-        raise NoFixError("what it is entered as is used")
-    yielding = [
-        each
-        for each in compound.body
-        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Yield)
-    ]
-    if yielding:
-        return source.unwrap(compound, context, yielding)
-    if not _is_wrapper(compound.body):
-        return source.unwrap(
-            compound, context, _meant(compound.body, lines, is_grad_mode(context, source))
-        )
-    functions = [outer for outer in source.around(compound) if isinstance(outer, ast.FunctionDef)]
-    decorated = [
-        (node, decorator)
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for decorator in node.decorator_list
-        if functions and isinstance(decorator, ast.Name) and decorator.id == functions[-1].name
-    ]
-    if len(functions) > 1 and not _uses(functions[-1].name, source):  # other files use it
-        return source.unwrap(compound, context)
-    if len(functions) > 1 and len(decorated) == 1 and _uses(functions[-1].name, source) == 1:
-        return source.unwrap(compound, context)
-    meant = [
-        d
-        for node, d in decorated
-        if any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)
-    ]
-    if len(meant) != 1:
-        raise NoFixError("what the wrapper is used on is not in view")
-    return source.remove_decorator(meant[0])
-
-
-def _bound_by(item: ast.withitem) -> set[str]:
-    return names_of(item.optional_vars, ast.Store) if item.optional_vars is not None else set()
-
-
-def _uses(name: str, source: FixSource) -> int:
-    return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(source.tree))
-
-
-def _meant(body: Sequence[ast.stmt], lines: set[int], is_off: bool) -> list[ast.stmt]:
-    """What of a body is to run with grad mode on: from the first of these lines to the last, and
-    what follows.
-
-    Where the context does nothing but switch grad mode off, what only measures the results, which
-    it reads, stays.
-    """
-    places = [
-        at
-        for at, each in enumerate(body)
-        if any(each.lineno <= n <= (each.end_lineno or 0) for n in lines)
-    ]
-    if not places:
-        return []
-    meant = body[places[0] : places[-1] + 1]
-    results = {name for each in meant for name in names_of(each, ast.Store)}
-    following = body[places[-1] + 1 :]
-    return [
-        *meant,
-        *(each for each in following if not is_off or not results & names_of(each, ast.Load)),
-    ]
-
-
-def _is_wrapper(body: Sequence[ast.stmt]) -> bool:
-    """Whether a body runs whatever it is given: it yields, or calls with `*args`."""
-    nodes = [node for statement in body for node in ast.walk(statement)]
-    return any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Starred) for node in nodes)
-
-
 def computed_from(values: Iterable[Value], among: Iterable[Value]) -> list[Value]:
     """These values and what was computed from them, of those `among` which they are."""
     users: dict[int, list[Value]] = {}
@@ -541,11 +295,6 @@ def computed_from(values: Iterable[Value], among: Iterable[Value]) -> list[Value
     return pending
 
 
-def is_grad_mode(node: ast.expr, source: FixSource) -> bool:
-    """Whether an expression is what switches grad mode off."""
-    return source.called(node.func if isinstance(node, ast.Call) else node) in _OFF
-
-
 def mend_cut(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The edits for a cut of any sort: grad mode, a sample, a step without slope, a detaching, a
     copying.
@@ -556,23 +305,11 @@ def mend_cut(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     match node:
         case ast.Call(func=ast.Attribute(attr="sample")):
             return resampled(node, source, finding.hints)
-        case ast.Call(func=ast.Attribute(attr=name)) if name in _STEPS:
+        case ast.Call(func=ast.Attribute(attr=name)) if name in STEPS:
             return straight_through(node, source)
         case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in _TO_WHOLE:
-            return _passed_through(_cast_back(node, source), value, source)
+            return passed_through(cast_back(node, source), value, source)
     return uncut(node, source)
-
-
-def _cast_back(node: ast.Call, source: FixSource) -> ast.Call:
-    """`x.long().to(x.dtype)` around the `x.long()` in it, which is a step as `x.trunc()` is."""
-    outer, *_ = around = list(source.around(node))
-    match outer:
-        case ast.Attribute(attr=name, value=value) if (
-            value is node and name in _TO_FLOAT and len(around) > 1
-        ):
-            if isinstance(around[1], ast.Call) and around[1].func is outer:
-                return around[1]
-    raise NoFixError("it stays a whole number")
 
 
 def hint_of_sample(value: Value) -> dict[str, str]:

@@ -8,7 +8,8 @@ from typing import TypeGuard
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.uncut import is_grad_mode, values_of
+from gradlint_rules.modes import is_grad_mode
+from gradlint_rules.uncut import values_of
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**",
