@@ -98,9 +98,7 @@ Parameters that are used nowhere in a loss are not reported either. A traced run
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 
-from gradlint.dataclass import dataclass
 from gradlint.finding import NOT_SHOWN, Denied, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
@@ -109,9 +107,6 @@ from gradlint.tape import (
     Backward,
     Cut,
     DType,
-    Event,
-    Fact,
-    InPlace,
     Kind,
     May,
     Module,
@@ -121,12 +116,14 @@ from gradlint.tape import (
     Tape,
     Value,
 )  # fmt: skip
+from gradlint_rules.answers import asked, is_given
 from gradlint_rules.asked import of_tape
 from gradlint_rules.computed import losses, used
+from gradlint_rules.copies import WRITTEN, Written
 from gradlint_rules.held import distinct, overlap
-from gradlint_rules.overwritten import is_projection, is_step, taught_after
+from gradlint_rules.obstacles import Blocked, behind, behind_copies, reached_from
 from gradlint_rules.purpose import is_a_mistake, is_deliberate, is_of_the_part
-from gradlint_rules.starved import cut_short, is_bypassed, is_cut, is_meant, place
+from gradlint_rules.starved import is_bypassed, is_meant, place
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
 from gradlint_rules.words import calls, maker, owners, places, shortly, to_sink
 
@@ -145,60 +142,6 @@ _HELP_WRITTEN = (
     "Run the module with the computed weights instead: `torch.func.functional_call(module, "
     "weights, inputs)`."
 )
-_WRITTEN = "written-into-a-parameter"
-_COPIES = ("data-set", "values-loaded")
-
-
-@dataclass(frozen=True, slots=True)
-class _Blocked:
-    """A parameter that an optimizer holds, behind something that stops its gradient."""
-
-    parameter: Parameter
-    optimizer: Optimizer
-    by: Value
-    sink: Backward
-    tape: Tape
-    # what is cut was computed from it before, and is not the parameter itself
-    is_computed: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """The parameters that the code updates itself, as a moving average does, or puts another in the
-    place of.
-    """
-
-    first: int  # the order of the first backward
-    # by id: what gets other values, or the gradient to step on (`p.grad = before - after`)
-    given: AbstractSet[int]
-    attached: Sequence[Parameter]  # what a module gets by some name
-
-    @classmethod
-    def on(cls, tape: Tape) -> _Written:
-        """What is written behind the first backward of a path that has one."""
-        first = next(tape.backwards()).order
-        given, attached = (
-            [
-                fact.value.parameter
-                for fact in tape.facts(what)
-                if fact.value is not None and fact.order >= first
-            ]
-            for what in ("gradient-set", "attached")
-        )
-        ids = {id(parameter) for parameter in given if parameter is not None} | taught_after(
-            first, tape
-        )
-        return cls(first, ids, [parameter for parameter in attached if parameter is not None])
-
-    def has(self, leaf: Value) -> bool:
-        """Whether a parameter is one of them."""
-        own, writes = leaf.parameter, leaf.storage.writes if leaf.storage else []
-        if own is None or id(own) in self.given:
-            return True
-        behind = [write for write in writes if write.order > self.first and not is_step(write.op)]
-        if not all(is_projection(write, own) for write in behind):
-            return True
-        return any(other is not own and other.path == own.path for other in self.attached)
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -208,23 +151,23 @@ def check(paths: Paths) -> Iterator[Report]:
         for each in paths.some(_blocked)
         if not each.sink.assumed or _is_meant_to_train(each, paths)
     ]
-    by_place: dict[Span, list[_Blocked]] = {}
+    by_place: dict[Span, list[Blocked]] = {}
     for blocked in _least_meant(_untrained(found, paths)) if found else ():
         by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])
 
 
-def _untrained(found: Sequence[_Blocked], paths: Paths) -> list[_Blocked]:
+def _untrained(found: Sequence[Blocked], paths: Paths) -> list[Blocked]:
     """Those of what is blocked that no loss on any path reaches, and that are to be trained."""
-    by_others = [leaf.parameter for loss in _unused(paths) for leaf in _reached(loss)]
+    by_others = [leaf.parameter for loss in _unused(paths) for leaf in reached_from(loss)]
     spared = [*by_others, *_frozen(paths), *_of_owners(paths)]
     reached = [*paths.some(_trained_on), *by_others]
     lost = {id(each.parameter): _is_lost(each, spared, paths) for each in found}
     return [each for each in found if lost[id(each.parameter)] and not _follows(each, reached)]
 
 
-def _is_lost(blocked: _Blocked, spared: Sequence[Parameter | None], paths: Paths) -> bool:
+def _is_lost(blocked: Blocked, spared: Sequence[Parameter | None], paths: Paths) -> bool:
     """Whether no loss reaches a parameter, whatever was not run; of a part, what was not run beside
     the cut.
     """
@@ -233,7 +176,7 @@ def _is_lost(blocked: _Blocked, spared: Sequence[Parameter | None], paths: Paths
         blocked.by, parameter, blocked.sink, blocked.tape
     )
     by_mistake = by_mistake and not (
-        is_deliberate(blocked.by, blocked.sink, blocked.tape) and _asked(blocked)
+        is_deliberate(blocked.by, blocked.sink, blocked.tape) and asked(blocked)
     )
     is_never_reached = paths.never(
         lambda tape: (
@@ -247,7 +190,7 @@ def _is_lost(blocked: _Blocked, spared: Sequence[Parameter | None], paths: Paths
     return is_never_reached and not _is_in(parameter, spared)
 
 
-def _is_of_another(tape: Tape, blocked: _Blocked) -> bool:
+def _is_of_another(tape: Tape, blocked: Blocked) -> bool:
     """Whether a path runs an object of the part that is made otherwise."""
     known = {
         (decision.at, decision.holds) for decision in blocked.tape.decisions if decision.made_with
@@ -256,62 +199,15 @@ def _is_of_another(tape: Tape, blocked: _Blocked) -> bool:
     return any((at, not holds) in known and (at, holds) not in known for at, holds in own)
 
 
-def _is_meant_to_train(blocked: _Blocked, paths: Paths) -> bool:
+def _is_meant_to_train(blocked: Blocked, paths: Paths) -> bool:
     """Whether a part's parameter is to be trained, and is cut off wherever the part comes to the
     cut.
     """
     if not is_of_the_part(blocked.by, blocked.parameter, blocked.sink, blocked.tape):
         return False
-    answers = [(at, not holds) for at, holds in _asked(blocked)]
-    missing = [answer for answer in answers if not _is_given(answer, paths)]  # each is asked for
+    answers = [(at, not holds) for at, holds in asked(blocked)]
+    missing = [answer for answer in answers if not is_given(answer, paths)]  # each is asked for
     return not missing
-
-
-def _asked(blocked: _Blocked) -> list[tuple[Span, bool]]:
-    """What decides that the cut is come to; but for what the defaults answer, where nobody freezes
-    so.
-    """
-    spots = (place(blocked.by), *(blocked.by.cut_stack or blocked.by.stack))
-    hidden = (
-        frozenset[Span]()
-        if is_deliberate(blocked.by, blocked.sink, blocked.tape)
-        else _by_default(blocked.tape)
-    )
-    answers = (
-        (at, holds)
-        for at, holds, whole in _answers(blocked.tape)
-        if any(map(whole.encloses, spots))
-    )
-    return [(at, holds) for at, holds in answers if at not in hidden]
-
-
-def _by_default(tape: Tape) -> frozenset[Span]:
-    """The questions that are answered as most objects of the part would have it."""
-    decided = (decision.at for decision in tape.decisions if decision.by_default)
-    return frozenset([*decided, *(fact.at for fact in tape.facts("default-answer"))])
-
-
-def _is_given(answer: tuple[Span, bool], paths: Paths) -> bool:
-    """Whether a path that was run to its end answers so; where none does, such a path is asked
-    for.
-    """
-    return paths.turns(lambda tape: answer in _given(tape), answer[0])
-
-
-@of_tape
-def _given(tape: Tape) -> AbstractSet[tuple[Span, bool]]:
-    """The answers of a path that was run to its end."""
-    return {(at, holds) for at, holds, _ in _answers(tape)} if tape.complete else frozenset()
-
-
-def _answers(tape: Tape) -> Iterator[tuple[Span, bool, Span]]:
-    """The answers of a path: where it was asked, what held, and the statement that hangs on it."""
-    for decision in tape.decisions:
-        if decision.whole is not None:
-            yield decision.at, decision.holds, decision.whole
-    for fact in tape.facts("branch"):
-        if fact.scope is not None:
-            yield fact.at, fact.detail == "true", fact.scope
 
 
 @of_tape
@@ -323,7 +219,7 @@ def _trained_on(tape: Tape) -> list[Parameter]:
         if fact.detail == "part" and fact.value is not None
     ]
     values = [*(sink.value for sink in tape.backwards()), *put_away]
-    found = (leaf.parameter for value in values for leaf in _reached(value))
+    found = (leaf.parameter for value in values for leaf in reached_from(value))
     return list({id(one): one for one in found if one is not None}.values())
 
 
@@ -343,7 +239,7 @@ def _of_owners(paths: Paths) -> Iterator[Parameter]:
     What an optimizer holds the parameters of is a module itself, and no method.
     """
     held = distinct(value for one in paths.some(Tape.optimizers) for value in one.parameters)
-    leaves = (leaf for sink in paths.some(Tape.backwards) for leaf in _reached(sink.value))
+    leaves = (leaf for sink in paths.some(Tape.backwards) for leaf in reached_from(sink.value))
     for called in distinct(leaf for leaf in leaves if leaf.assumed):
         owner = called.path.rpartition(".")[0] if not called.name else ""
         if owner not in ("", "self") and not any(overlap(called, other) for other in held):
@@ -354,7 +250,7 @@ def _is_in(parameter: Parameter, reached: Sequence[Parameter | None]) -> bool:
     return any(other and overlap(parameter, other) for other in reached)
 
 
-def _least_meant(found: Sequence[_Blocked]) -> list[_Blocked]:
+def _least_meant(found: Sequence[Blocked]) -> list[Blocked]:
     """Of what blocks a parameter, the obstacles that are least likely to be there on purpose."""
     least: dict[int, tuple[bool, int]] = {}
     for blocked in found:
@@ -374,7 +270,7 @@ def _purpose(obstacle: Value) -> tuple[bool, int]:
     return is_meant(obstacle), meant.index(obstacle.cut) + 1 if obstacle.cut in meant else 0
 
 
-def _follows(blocked: _Blocked, reached: Sequence[Parameter | None]) -> bool:
+def _follows(blocked: Blocked, reached: Sequence[Parameter | None]) -> bool:
     """Whether it is a copy's, of what is trained, and run without grad mode: a target, wherever it
     is moved.
     """
@@ -388,7 +284,7 @@ def _unused(paths: Paths) -> Iterator[Value]:
     return (loss for fact, loss in paths.some(losses) if fact.at not in followed)
 
 
-def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
+def _report(at: Span, all_blocked: list[Blocked]) -> Report:
     first = all_blocked[0]
     if first.sink.assumed:
         return _report_of_part(at, all_blocked)
@@ -401,7 +297,7 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     stack = first.by.cut_stack or first.by.stack
     held = Related(first.optimizer.at, f"{optimizer} holds {names}")
     related = places(at, held, *calls(stack, first.sink.stack), to_sink(first.sink))
-    hint = _HELP_WRITTEN if _WRITTEN in first.by.flags else _HELP
+    hint = _HELP_WRITTEN if WRITTEN in first.by.flags else _HELP
     hints = (
         {NOT_SHOWN: "yes"}
         if first.by.op.endswith("vector_to_parameters")
@@ -411,7 +307,7 @@ def _report(at: Span, all_blocked: list[_Blocked]) -> Report:
     return Report(at, message, hint, related, hints={**hints, **denied})
 
 
-def _report_of_part(at: Span, all_blocked: list[_Blocked]) -> Report:
+def _report_of_part(at: Span, all_blocked: list[Blocked]) -> Report:
     first = all_blocked[0]
     parameters = dict.fromkeys(blocked.parameter.path.partition(".")[2] for blocked in all_blocked)
     names = shortly([f"`{name}`" for name in parameters])
@@ -436,7 +332,7 @@ def _obstacle(value: Value) -> str:
     )
 
 
-def _blocked(tape: Tape) -> Iterator[_Blocked]:
+def _blocked(tape: Tape) -> Iterator[Blocked]:
     """The parameters of an optimizer that steps, behind an obstacle on this path, for a loss that
     trains others.
 
@@ -448,25 +344,25 @@ def _blocked(tape: Tape) -> Iterator[_Blocked]:
     return (blocked for blocked in found if id(blocked.parameter) not in bypassed)
 
 
-def _held_behind(tape: Tape) -> Iterator[_Blocked]:
+def _held_behind(tape: Tape) -> Iterator[Blocked]:
     seen: set[tuple[int, int]] = set()
-    written: _Written | None = None
+    written: Written | None = None
     for sink in tape.backwards():
         optimizers = _steps_after(sink, tape) or _in_vain(sink, tape)
-        trains = any(leaf.kind is Kind.PARAMETER for leaf in _reached(sink.value))
+        trains = any(leaf.kind is Kind.PARAMETER for leaf in reached_from(sink.value))
         if not optimizers or not (trains or _must_train(sink)):
             continue
-        for obstacle, source, leaf in (*_behind(sink, tape), *_behind_copies(sink, tape)):
+        for obstacle, source, leaf in (*behind(sink, tape), *behind_copies(sink, tape)):
             parameter = leaf.parameter
             if parameter is None or (id(obstacle), id(parameter)) in seen:
                 continue
             if not trains and not _is_a_mistake(obstacle, sink, tape):
                 continue
             optimizer = next((each for each in optimizers if each.holds(parameter)), None)
-            written = written or _Written.on(tape)
+            written = written or Written.on(tape)
             if optimizer is not None and not written.has(leaf):
                 seen.add((id(obstacle), id(parameter)))
-                yield _Blocked(parameter, optimizer, obstacle, sink, tape, source is not leaf)
+                yield Blocked(parameter, optimizer, obstacle, sink, tape, source is not leaf)
 
 
 def _in_vain(sink: Backward, tape: Tape) -> Sequence[Optimizer]:
@@ -500,90 +396,6 @@ def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
             found.append(event.optimizer)
         elif found:
             break
-    return found
-
-
-def _behind(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value, Value]]:
-    """The obstacles on the way to a loss, what each is computed from, and the trainable parameters
-    behind that.
-    """
-    for value in cut_short(sink, tape):
-        if _is_obstacle(value):
-            for source in value.inputs:
-                for leaf in _reached(source):
-                    yield value, source, leaf
-
-
-def _behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value, Value]]:
-    """The trainable parameters behind what was copied into a leaf of the loss: written weights have
-    no graph.
-    """
-    leaves = {id(leaf.parameter) for leaf in sink.leaves if leaf.parameter is not None}
-    for event, target, sources, op in _copies(tape):
-        if id(target) not in leaves or event.order >= sink.order:
-            continue
-        computed = tuple(source for source in sources if source.records and not source.assumed)
-        if computed:
-            copy = Value(
-                op, Kind.OPERATION, computed, event.at, event.stack,
-                cut=Cut.COPY, text=event.text, flags=frozenset([_WRITTEN]),
-            )  # fmt: skip
-            for source in computed:
-                for leaf in _reached(source):
-                    yield copy, source, leaf
-
-
-@of_tape
-def _copies(tape: Tape) -> list[tuple[Event, Parameter, Sequence[Value], str]]:
-    """What gets values where autograd records nothing: the event, the parameter, what they come
-    from, and how.
-    """
-    found = ((event, *_copied(event)) for event in tape.among(InPlace, *_COPIES))
-    return [
-        (event, target, sources, op) for event, target, sources, op in found if target is not None
-    ]
-
-
-def _copied(event: Event) -> tuple[Parameter | None, Sequence[Value], str]:
-    """The parameter that gets values where autograd records nothing, what they come from, and how
-    it gets them.
-    """
-    match event:
-        case Fact(value=Value(parameter=target), source=Value() as source):
-            return target, [source], event.detail
-        case InPlace(
-            before=Value(op="torch.Tensor.data", inputs=(Value(parameter=target), *_)), write=write
-        ):
-            return target, write.by, write.op
-        case InPlace(
-            before=Value(kind=Kind.PARAMETER, parameter=target) as before, after=after, write=write
-        ):
-            return target if after is before else None, write.by, write.op
-    return None, (), ""
-
-
-def _is_obstacle(value: Value) -> bool:
-    """Whether a gradient ends here, but for what is told by `checkpoint-without-gradient` and
-    GL903.
-    """
-    if value.requires_grad:
-        return value.zero_gradient
-    return is_cut(value) and value.cut not in (Cut.CHECKPOINT, Cut.COLLECTIVE)
-
-
-def _reached(value: Value) -> list[Value]:
-    """The parameters that a gradient other than zero comes back to from `value`."""
-    if not value.requires_grad or value.zero_gradient:
-        return []
-    found: list[Value] = []
-    seen, pending = {id(value)}, [value]
-    for current in pending:
-        if current.parameter is not None and current.is_leaf:
-            found.append(current)
-        for source in () if current.kind is Kind.LEAF else current.inputs:
-            if source.requires_grad and not source.zero_gradient and id(source) not in seen:
-                seen.add(id(source))
-                pending.append(source)
     return found
 
 
