@@ -61,8 +61,7 @@ that was not seen made, only what is cleared by its own name counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator
 
 from gradlint.finding import Denied, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
@@ -80,25 +79,23 @@ from gradlint.tape import (
     Optimizer,
     OptimizerMade,
     OptimizerStep,
-    Parameter,
     Tape,
     Value,
     ZeroGrad,
-    ancestors,
-    leaves,
 )
-from gradlint_rules.accounts import Account, Key, accounts, accounts_on, idle_on, is_gradient, key
+from gradlint_rules.accounts import Account, Key, accounts, accounts_on, idle_on, key
 from gradlint_rules.asked import of_tape
-from gradlint_rules.computed import foreign, losses, used
-from gradlint_rules.held import distinct, identities, share, share_across
+from gradlint_rules.astray import astray
+from gradlint_rules.computed import foreign
+from gradlint_rules.held import identities, share_across
 from gradlint_rules.training import fed, stepped
+from gradlint_rules.unassigned import named_alone, unassigned
 from gradlint_rules.uncut import unsafe
+from gradlint_rules.unfed import unfed
 from gradlint_rules.words import backward, owners, places, shortly
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-# GL514, GL515
-_UNREGISTERED = ("plain-container", "non-leaf-parameter", "non-leaf-grad", "non-leaf-attribute")
 _COMPARES = re.compile(r"[<>%]|== *\d")
 
 
@@ -111,7 +108,7 @@ def check(paths: Paths) -> Iterator[Report]:
     if found and paths.never(_uses_gradients, May.READ | May.CLEAR | May.CLIP):
         yield from found
     told: set[Span] = set()
-    for fact in paths.some(lambda tape: _named_alone(tape) if tape.optimizers() else ()):
+    for fact in paths.some(lambda tape: named_alone(tape) if tape.optimizers() else ()):
         if fact.at not in told:
             told.add(fact.at)
             message = f"`{fact.text}` is not called: nothing is back-propagated"
@@ -140,15 +137,15 @@ def _without_step(paths: Paths) -> Iterator[Report]:
         if sink.at not in told:
             told.add(sink.at)
             yield _report(account, sink, clearing, scaled)
-    for step, loss in _unfed(paths):
+    for step, loss in unfed(paths):
         if step.at not in told:
             told.add(step.at)
             yield _report_unfed(step, loss)
-    for step, sink in _astray(paths):
+    for step, sink in astray(paths):
         if step.at not in told:
             told.add(step.at)
             yield _report_astray(step, sink)
-    for step, sink in _unassigned(paths):
+    for step, sink in unassigned(paths):
         if step.at not in told:
             told.add(step.at)
             yield _report_unassigned(step, sink)
@@ -226,178 +223,6 @@ def _called(optimizer: Optimizer) -> object:
     return optimizer.identity if optimizer.cls else optimizer.name.partition("[")[0]
 
 
-def _unfed(paths: Paths) -> Iterator[tuple[OptimizerStep, Fact]]:
-    """Steps of a program without a backward, each with a loss that was computed for it and only
-    looked at.
-    """
-    if any(paths.some(_named_alone)):
-        return
-    followed = {fact.at for fact in paths.some(used)}
-    found = list(paths.some(lambda tape: _unfed_on(tape, followed)))
-    if found and paths.never(lambda tape: bool(tape.of(Backward)), May.BACKWARD | May.STEP):
-        yield from found
-
-
-def _unfed_on(tape: Tape, followed: AbstractSet[Span]) -> Iterator[tuple[OptimizerStep, Fact]]:
-    for step in tape.of(OptimizerStep):
-        fed = (
-            fact
-            for fact, loss in losses(tape)
-            if fact.at not in followed and _is_for(tape, fact, loss, step)
-        )
-        fact = next(fed, None) if tape.traced or not step.closure else None
-        if fact is not None:
-            yield step, fact
-
-
-def _is_for(tape: Tape, fact: Fact, loss: Value, step: OptimizerStep) -> bool:
-    """Whether a loss of this round would train what the step holds, and no unknown code runs
-    between the two.
-    """
-    if not step.optimizer.complete or step.optimizer.escapes or fact.iteration != step.iteration:
-        return False
-    held = any(
-        leaf.parameter is not None and step.optimizer.holds(leaf.parameter) for leaf in leaves(loss)
-    )
-    return (
-        held
-        and fact.order < step.order
-        and not any(fact.order < call.order < step.order for call in foreign(tape))
-    )
-
-
-def _astray(paths: Paths) -> Iterator[tuple[OptimizerStep, Backward]]:
-    """Steps of an optimizer that no backward reaches, each behind one whose gradients no optimizer
-    uses.
-
-    Where the model came after the optimizer, that is a stale optimizer (GL513).
-    """
-    found = list(paths.some(_astray_on))
-    may = May.BACKWARD | May.HOLD | May.BIND | May.STEP
-    if not found or not paths.never(lambda tape: not _is_in_view(tape), may):
-        return
-    used = distinct(paths.some(_in_use))
-    yield from (
-        (step, sink)
-        for step, sink in found
-        if not share_across(identities(step.optimizer.parameters), used)
-    )
-
-
-def _astray_on(tape: Tape) -> Iterator[tuple[OptimizerStep, Backward]]:
-    held = distinct(value for optimizer in tape.optimizers() for value in optimizer.parameters)
-    for step in tape.of(OptimizerStep):
-        if not _is_known(step.optimizer):
-            continue
-        sink, made = _before(step, tape), step.optimizer.order
-        reached = sink.leaves if sink is not None else ()
-        is_later = made is not None and any(leaf.order > made for leaf in reached)
-        is_seen = step.starved if tape.traced else made is not None
-        if sink is None or not reached or is_later or not is_seen:
-            continue
-        if not _are_the_same(identities(reached), held) and not _came_late(reached, tape):
-            yield step, sink
-
-
-def _are_the_same(some: Sequence[Parameter], others: Sequence[Parameter]) -> bool:
-    """Whether the two have a parameter in common, or one that is gathered from shards under the
-    name of another.
-    """
-    names = {parameter.path for parameter in others}
-    return share(some, others) or any(parameter.path in names for parameter in some)
-
-
-def _came_late(reached: Sequence[Value], tape: Tape) -> bool:
-    """Whether some of it was put into a model, or copied, after an optimizer was made."""
-    late = identities(
-        fact.value for fact in tape.facts("attached", "copied") if fact.value is not None
-    )
-    return share(identities(reached), late)
-
-
-def _is_in_view(tape: Tape) -> bool:
-    """Whether all that any backward reaches are parameters of modules whose making was seen, and
-    which know of them.
-    """
-    if tape.facts(*_UNREGISTERED):
-        return False
-    leaves = (leaf for sink in tape.backwards() for leaf in sink.leaves)
-    return all(
-        leaf.kind is Kind.PARAMETER and not leaf.assumed and leaf.parameter for leaf in leaves
-    )
-
-
-def _in_use(tape: Tape) -> Iterator[Value]:
-    """What flows into a loss on some way, cut or not, or into what is written in place: other rules
-    tell of it.
-    """
-    ends = [sink.value for sink in tape.backwards()]
-    ends += [loss for _, loss in losses(tape)]
-    ends += [value for event in tape.of(InPlace) for value in event.write.by]
-    ends += [fact.source for fact in tape.of(Fact) if fact.source is not None]
-    return ancestors(*ends)
-
-
-def _is_known(optimizer: Optimizer) -> bool:
-    """Whether all that an optimizer holds is known, and some of it can be trained."""
-    if optimizer.escapes or optimizer.stepped_elsewhere or not optimizer.complete:
-        return False
-    own = optimizer.parameters
-    return any(value.requires_grad for value in own) and not any(value.assumed for value in own)
-
-
-def _before(step: OptimizerStep, tape: Tape) -> Backward | None:
-    """The last backward of the round of a step."""
-    sinks = [
-        sink
-        for sink in tape.backwards()
-        if sink.order < step.order and sink.iteration == step.iteration
-    ]
-    return sinks[-1] if sinks else None
-
-
-def _unassigned(paths: Paths) -> Iterator[tuple[OptimizerStep, Backward]]:
-    """Steps of a program that has its gradients returned by `autograd.grad`, and puts none where a
-    step looks.
-    """
-    found = list(paths.some(_unassigned_on))
-    if found and paths.never(_fills, May.CLEAR | May.BACKWARD | May.STEP):
-        yield from found
-
-
-def _unassigned_on(tape: Tape) -> Iterator[tuple[OptimizerStep, Backward]]:
-    for step in tape.of(OptimizerStep):
-        if not step.closure and step.optimizer.complete:
-            asked = [sink for sink in tape.backwards() if _is_asked_for(tape, sink, step)]
-            yield from ((step, sink) for sink in asked[-1:])
-
-
-def _fills(tape: Tape) -> bool:
-    """Whether something may be put into the gradients of parameters, or set them up for it."""
-    if any(sink.sink != "autograd.grad" for sink in tape.backwards()) or _named_alone(tape):
-        return True
-    if any(event.optimizer is None and not event.text for event in tape.of(ZeroGrad)):
-        return True  # `p.grad = torch.zeros_like(p)`
-    return any(is_gradient(event.before) for event in tape.of(InPlace))
-
-
-def _is_asked_for(tape: Tape, sink: Backward, step: OptimizerStep) -> bool:
-    """Whether these gradients are of what the step holds, and no unknown code runs between the
-    two.
-    """
-    if (
-        step.optimizer.escapes
-        or sink.order > step.order
-        or sink.iteration[: len(step.iteration)] != step.iteration
-    ):
-        return False
-    held = any(
-        one.parameter is not None and step.optimizer.holds(one.parameter)
-        for one in sink.inputs or ()
-    )
-    return held and not any(sink.order < call.order < step.order for call in foreign(tape))
-
-
 def _report_unassigned(step: OptimizerStep, sink: Backward) -> Report:
     name = step.optimizer.name or step.optimizer.cls or "optimizer"
     message = f"`{name}` steps, and nothing is put into `.grad`: it finds no gradient"
@@ -443,11 +268,6 @@ def _hides_code(paths: Paths) -> bool:
         if _COMPARES.search(fact.text):
             sides.setdefault(fact.at, set()).add(fact.detail)
     return any(side == {"false"} for side in sides.values())
-
-
-def _named_alone(tape: Tape) -> list[Fact]:
-    """Where a backward is named as a statement, and not called."""
-    return [fact for fact in tape.facts("not-called") if fact.detail == "backward"]
 
 
 def _uses_gradients(tape: Tape) -> bool:
