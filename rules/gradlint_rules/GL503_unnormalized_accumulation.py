@@ -91,8 +91,9 @@ from gradlint.tape import (
 )
 from gradlint_rules.accounts import Account, Update, accounts, is_gradient, key
 from gradlint_rules.dividing import divided
+from gradlint_rules.means import is_whole_mean
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.windows import accumulations, is_counted, is_whole_mean
+from gradlint_rules.windows import accumulations, is_counted
 from gradlint_rules.words import backward, bare, places
 
 SEVERITY = Severity.WARNING

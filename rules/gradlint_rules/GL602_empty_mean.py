@@ -71,9 +71,9 @@ from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, DType, Fact, Kind, Tape, Value, graph
+from gradlint_rules.means import is_unreduced
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.windows import is_unreduced
 from gradlint_rules.words import bare, places, quoted, to_sink
 
 SEVERITY = Severity.NOTE
