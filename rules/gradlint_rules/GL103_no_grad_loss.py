@@ -80,9 +80,10 @@ from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Cut
+from gradlint_rules.freezes import is_trained_by
 from gradlint_rules.leaks import leak
 from gradlint_rules.modes import grad_mode_on
-from gradlint_rules.starved import Starved, Why, is_trained_by, starved
+from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.uncut import computed_from, unsafe
 from gradlint_rules.words import backward, loss_of, when
 

@@ -87,6 +87,7 @@ from gradlint.finding import Edit, Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import ancestors
+from gradlint_rules.freezes import is_trained_by
 from gradlint_rules.order import (
     called_name,
     calls_of,
@@ -95,7 +96,7 @@ from gradlint_rules.order import (
     together,
     whole_call,
 )
-from gradlint_rules.starved import Starved, Why, is_trained_by, starved
+from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.uncut import unsafe, values_of
 from gradlint_rules.words import backward, loss_of, when
 

@@ -16,15 +16,13 @@ from gradlint.tape import (
     DType,
     Kind,
     May,
-    Optimizer,
-    OptimizerStep,
     Tape,
     Value,
-    ZeroGrad,
     ancestors,
 )
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.asked import of_paths, of_tape
+from gradlint_rules.freezes import frozen_for_the_step, is_trained_by
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
 
 _FIRST = {
@@ -290,7 +288,7 @@ def _blame(arrival: Arrival) -> _Blame:
     found = found or [cut for value in terms for cut in _selecting(value)]
     if found:
         found = _without_scales(found)
-        return _by_reason(_frozen_for_the_step(found, arrival) or _likeliest(found, arrival.tape))
+        return _by_reason(frozen_for_the_step(found, arrival) or _likeliest(found, arrival.tape))
     if not fresh:
         fresh = [
             value for value in terms if value.kind is Kind.CONSTANT and value.number is not None
@@ -408,55 +406,6 @@ def _likeliest(cuts: Sequence[Value], tape: Tape) -> list[Value]:
         cut for cut in kept if any(is_trained_by(optimizer, cut) for optimizer in tape.optimizers())
     ]
     return trained or kept
-
-
-def _turn_of(arrival: Arrival) -> Optimizer | None:
-    """The optimizer that steps next or, where the run ends here, was cleared last, and has not
-    stepped since.
-    """
-    order, tape = arrival.sink.order, arrival.tape
-    following = next((step for step in tape.of(OptimizerStep) if step.order > order), None)
-    if following is not None:
-        return following.optimizer
-    before = [event for event in tape.among(OptimizerStep, ZeroGrad) if event.order < order]
-    return before[-1].optimizer if before and isinstance(before[-1], ZeroGrad) else None
-
-
-def _frozen_for_the_step(cuts: Sequence[Value], arrival: Arrival) -> list[Value]:
-    """The frozen leaves that the optimizer holds whose turn it is, where it holds nothing behind
-    the other cuts.
-
-    Where nothing shows whose turn it is, they are those that the round of the loss has frozen: who
-    detaches the rest means these to be trained.
-    """
-    optimizer = _turn_of(arrival)
-    if optimizer is None and all(cut.cut in (Cut.FROZEN, Cut.DETACH) for cut in cuts):
-        rounds, optimizers = arrival.sink.iteration, arrival.tape.optimizers()
-        return [
-            cut
-            for cut in cuts
-            if rounds and _is_frozen_in(rounds, cut) and _is_trained(cut, optimizers)
-        ]
-    held = [cut for cut in cuts if optimizer is not None and is_trained_by(optimizer, cut)]
-    return held if all(cut.cut is Cut.FROZEN for cut in held) else []
-
-
-def _is_frozen_in(rounds: tuple[tuple[int, int], ...], cut: Value) -> bool:
-    return cut.cut is Cut.FROZEN and cut.iteration == rounds
-
-
-def _is_trained(cut: Value, optimizers: Sequence[Optimizer]) -> bool:
-    """Whether one of these holds what was frozen; on a path that ends before the first step none is
-    known.
-    """
-    return not optimizers or any(is_trained_by(optimizer, cut) for optimizer in optimizers)
-
-
-def is_trained_by(optimizer: Optimizer, cut: Value) -> bool:
-    """Whether a cut keeps a gradient from something that the optimizer holds."""
-    return any(
-        value.parameter is not None and optimizer.holds(value.parameter) for value in ancestors(cut)
-    )
 
 
 def _by_reason(values: Sequence[Value]) -> _Blame:
