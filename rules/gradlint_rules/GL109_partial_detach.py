@@ -109,10 +109,20 @@ from gradlint.tape import (
     Optimizer,
     Tape,
     Value,
-    graph,
     leaves,
 )
 from gradlint_rules.arrivals import Arrival, arrivals
+from gradlint_rules.formulas import (
+    CUTS,
+    FACTORS,
+    QUOTIENTS,
+    SUMS,
+    cut_inputs,
+    detached_divisors,
+    scalings,
+    skeleton,
+    without_gradient,
+)
 from gradlint_rules.idle import idle_terms
 from gradlint_rules.means import is_mean
 from gradlint_rules.starved import are_meant, cut_short, is_cut, is_meant, place
@@ -128,39 +138,6 @@ _HELP_IDLE = "Compute the term from what was not cut, if it is to train that; or
 _HELP_TERM = "Compute it with a gradient if it is to be trained, or leave the term out."
 _UNMEANT = (Cut.GRAD_MODE, Cut.NON_DIFFERENTIABLE)
 _REDUCED = {"sum", "nansum"}
-_QUOTIENTS = {"div", "idiv", "truediv", "itruediv", "true_divide", "divide"}
-_PARTS = {"part", "getitem", "select", "narrow", "index_select"}
-_CUTS = (Cut.DETACH, Cut.COPY, Cut.NON_DIFFERENTIABLE)
-_SUMS = {
-    "add",
-    "iadd",
-    "radd",
-    "sub",
-    "isub",
-    "rsub",
-    "sum",
-    "mean",
-    "stack",
-    "cat",
-    "nansum",
-    "nanmean",
-    "python",
-}
-_FACTORS = {"mul", "imul", "rmul", "div", "idiv", "truediv", "itruediv", "true_divide", "divide"}
-_SHAPES = {
-    "neg",
-    "squeeze",
-    "unsqueeze",
-    "view",
-    "reshape",
-    "flatten",
-    "to",
-    "float",
-    "double",
-    "clone",
-    "contiguous",
-}
-_SHAPES |= {"scale"}  # by a scaler
 _WEIGHTS = {
     "weight",
     "weights",
@@ -187,14 +164,12 @@ def check(paths: Paths) -> Iterator[Report]:
                 if place(cut) not in told and _is_known_to_carry(cut, arrival.tape):
                     told |= {place(cut), cut.at}
                     yield _report_term(arrival, cut, term)
-            sums = (value for value in _skeleton(arrival.sink.value) if bare(value.op) in _SUMS)
+            sums = (value for value in skeleton(arrival.sink.value) if bare(value.op) in SUMS)
             for term, cut in idle_terms(arrival.tape, arrival.sink, sums):
                 if cut.at not in told:
                     told.add(cut.at)
                     yield _report_idle(arrival, cut, term)
-            is_cut_short = any(
-                value.cut in _CUTS for value in cut_short(arrival.sink, arrival.tape)
-            )
+            is_cut_short = any(value.cut in CUTS for value in cut_short(arrival.sink, arrival.tape))
             for cut, share in _dead_shares(arrival.sink) if is_cut_short else ():
                 is_known = cut.at not in told and _is_known_to_carry(cut, arrival.tape)
                 if is_known and not _is_taught_by_another(cut, arrival):
@@ -283,8 +258,8 @@ def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
     """The losses in a sum that nothing reaches a parameter by, but others do, each with the cuts
     behind it.
     """
-    for value in _skeleton(sink.value) if _is_cut(sink, _UNMEANT) else ():
-        if bare(value.op) not in _SUMS:
+    for value in skeleton(sink.value) if _is_cut(sink, _UNMEANT) else ():
+        if bare(value.op) not in SUMS:
             continue
         for term in value.inputs:
             beside = [other for other in value.inputs if other is not term]
@@ -316,16 +291,7 @@ def _is_loss(term: Value) -> bool:
     """Whether a term is a loss by itself, weighted or not: no maximum that is taken away, no
     offset.
     """
-    return any(is_mean(value) or bare(value.op) in _REDUCED for value in _scalings(term))
-
-
-def _scalings(term: Value) -> Iterator[Value]:
-    """A term, and what it is a multiple, another shape or the sum of."""
-    pending = [term]
-    for value in pending:
-        yield value
-        if bare(value.op) in _FACTORS | _SHAPES | _SUMS:
-            pending += value.inputs
+    return any(is_mean(value) or bare(value.op) in _REDUCED for value in scalings(term))
 
 
 def _reaches_nothing(term: Value) -> bool:
@@ -345,7 +311,7 @@ def _is_only_compared_with(leaf: Value, term: Value) -> bool:
     they take first.
     """
     losses = [
-        value for value in _scalings(term) if value.op.startswith("torch.nn.") and is_mean(value)
+        value for value in scalings(term) if value.op.startswith("torch.nn.") and is_mean(value)
     ]
     first = [source for loss in losses for source in leaves(loss.inputs[0])]
     return bool(losses) and all(leaf is not other for other in first)
@@ -366,120 +332,22 @@ def _dead_shares(sink: Backward) -> Iterator[tuple[Value, str]]:
     """The cut of each term without gradient, and of each factor in its graph that was copied out of
     it.
     """
-    for value in _skeleton(sink.value):
-        if bare(value.op) in _SUMS:
-            yield from ((cut, _titled("a term", source)) for source, cut in _cut_inputs(value))
+    for value in skeleton(sink.value):
+        if bare(value.op) in SUMS:
+            yield from ((cut, _titled("a term", source)) for source, cut in cut_inputs(value))
     for value in sink.graph:
-        if bare(value.op) in _FACTORS:
-            for source, cut in _cut_inputs(value):
+        if bare(value.op) in FACTORS:
+            for source, cut in cut_inputs(value):
                 if _is_copied(cut, source) and not _is_weight(cut, source):
                     yield cut, _titled("a factor", source)
-        if bare(value.op) in _QUOTIENTS:
-            yield from ((cut, _titled("the divisor", source)) for source, cut in _divisors(value))
-
-
-def _divisors(quotient: Value) -> Iterator[tuple[Value, Value]]:
-    """The detached divisor of a quotient whose two sides are different parts of one prediction, and
-    its cut.
-    """
-    dividend, *divisors = quotient.inputs
-    for source in divisors if dividend.requires_grad else ():
-        if (
-            not source.requires_grad
-            and not is_meant(source)
-            and is_cut(source)
-            and source.cut in _CUTS
-        ):
-            own = [part for part in source.inputs if _whole(part) is not None]
-            others = [part for part in graph(dividend) if _whole(part) is not None]
-            if any(
-                _whole(part) is _whole(other) and part is not other
-                for part in own
-                for other in others
-            ):
-                yield source, source
-
-
-def _whole(part: Value) -> Value | None:
-    """What carries a gradient and a value is a part of: `predictions` of `predictions[:, 0]`."""
-    is_part = bare(part.op) in _PARTS or "multi-output" in part.flags
-    return part.inputs[0] if is_part and part.inputs and part.inputs[0].requires_grad else None
-
-
-def _cut_inputs(value: Value) -> Iterator[tuple[Value, Value]]:
-    """The inputs without gradient beside one that has it, each with what may be an unwanted cut
-    behind it.
-    """
-    live = [source for source in value.inputs if source.requires_grad]
-    for source in value.inputs:
-        if live and not source.requires_grad:
+        if bare(value.op) in QUOTIENTS:
             yield from (
-                (source, cut) for cut in _suspects(source, live, is_term=bare(value.op) in _SUMS)
+                (cut, _titled("the divisor", source)) for source, cut in detached_divisors(value)
             )
 
 
 def _titled(what: str, source: Value) -> str:
     return f"{quoted(source)}, {what}" if source.name else what
-
-
-def _skeleton(loss: Value) -> Iterator[Value]:
-    """The sums, means and scalings that a loss is put together by, from the loss down."""
-    seen, pending = {id(loss)}, [loss]
-    for value in pending:
-        name = bare(value.op)
-        live = [source for source in value.inputs if source.requires_grad]
-        if name not in _SUMS | _FACTORS | _SHAPES or (name in _FACTORS and len(live) > 1):
-            continue
-        yield value
-        for source in live:
-            if id(source) not in seen:
-                seen.add(id(source))
-                pending.append(source)
-
-
-def _suspects(dead: Value, live: Sequence[Value], *, is_term: bool) -> Iterator[Value]:
-    """The cuts behind a dead input, unless its names, or what it is combined with, say that they
-    are meant.
-    """
-    if is_meant(dead):
-        return
-    beside = {id(value) for source in live for value in _addends(source)}
-    for cut in _cuts(dead):
-        is_direct = cut is dead or (is_term and cut in dead.inputs)
-        if (
-            cut.cut in _CUTS
-            and not is_meant(cut)
-            and not (is_direct and _is_straight_through(cut, beside))
-        ):
-            yield cut
-
-
-def _cuts(dead: Value) -> list[Value]:
-    """The first cuts after the parameters behind `dead`, in source order."""
-    return sorted((value for value in _dead(dead) if is_cut(value)), key=lambda cut: cut.at)
-
-
-def _dead(value: Value) -> list[Value]:
-    """`value` and what flows into it without a gradient, as far as the cuts."""
-    seen, found = {id(value)}, [value]
-    for current in found:
-        for source in current.inputs:
-            if not source.requires_grad and id(source) not in seen:
-                seen.add(id(source))
-                found.append(source)
-    return found
-
-
-def _is_straight_through(cut: Value, beside: set[int]) -> bool:
-    """Whether what was cut (or an operand of it) carries its gradient right beside the cut:
-    `x + (q - x).detach()`.
-    """
-    live = [source for source in cut.inputs if source.requires_grad]
-    return any(id(value) in beside for source in live for value in (source, *source.inputs))
-
-
-def _addends(live: Value) -> tuple[Value, ...]:
-    return (live, *live.inputs) if bare(live.op) in _SUMS else (live,)
 
 
 def _is_copied(cut: Value, source: Value) -> bool:
@@ -491,7 +359,7 @@ def _is_copied(cut: Value, source: Value) -> bool:
     return (
         cut.cut is Cut.COPY
         or bare(cut.op) == "data"
-        or any(not value.in_torch for value in _dead(source))
+        or any(not value.in_torch for value in without_gradient(source))
     )
 
 
@@ -501,5 +369,5 @@ def _is_weight(cut: Value, source: Value) -> bool:
     """
     if bare(cut.op) not in ("item", "float", "data"):
         return False
-    names = [value.name for value in _dead(source)]
+    names = [value.name for value in without_gradient(source)]
     return not _WEIGHTS.isdisjoint(re.findall(r"[a-z]+", " ".join(names).lower()))
