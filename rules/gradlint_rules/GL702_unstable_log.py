@@ -72,8 +72,9 @@ from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value, ancestors
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import guarded_in
+from gradlint_rules.limits import is_bounded, is_within
 from gradlint_rules.met import met
-from gradlint_rules.numbers import is_bounded, is_within, origin, unchanged
+from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.numeric import logarithm_at_once
 from gradlint_rules.uncut import safe
 from gradlint_rules.visited import operations, taught

@@ -71,8 +71,9 @@ from gradlint.tape import Value, users_among
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.guards import guarded_in
 from gradlint_rules.met import met
-from gradlint_rules.numbers import is_square, zero_with
+from gradlint_rules.numbers import zero_with
 from gradlint_rules.numeric import with_epsilon
+from gradlint_rules.signs import is_square
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, taught
 from gradlint_rules.words import bare, maker

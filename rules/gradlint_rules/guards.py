@@ -10,15 +10,14 @@ from gradlint.tape import Value
 from gradlint_rules.numbers import (
     SOFTMAX,
     is_left_out,
-    is_never_negative,
-    is_positive,
     key,
     leaves_out,
     origin,
     passes_relu,
     unchanged,
     zero_with,
-)  # fmt: skip
+)
+from gradlint_rules.signs import is_never_negative, is_positive  # fmt: skip
 from gradlint_rules.words import bare
 
 _COMPARES = {

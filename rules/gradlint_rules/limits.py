@@ -1,0 +1,91 @@
+"""Bounds of numbers: whether those of a tensor have one above, below, or on both sides."""
+
+from __future__ import annotations
+
+from gradlint.tape import Value, ancestors
+from gradlint_rules.numbers import BOUNDED_BOTH, DEPTH, origin, unchanged
+from gradlint_rules.signs import is_never_negative
+from gradlint_rules.words import bare
+
+_BOUNDED = {*BOUNDED_BOTH, "log_softmax", "LogSoftmax", "logsigmoid", "LogSigmoid"}
+_SPREADS = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "sum",
+    "mean",
+    "matmul",
+    "mm",
+    "bmm",
+    "einsum",
+    "cat",
+    "stack",
+}
+
+
+def is_within(value: Value, most: float) -> bool:
+    """Whether an operation with a bound on both sides, and written factors, leave no number further
+    from zero.
+    """
+    found, factor = origin(value, selected=False), 1.0
+    for _ in range(DEPTH):
+        name = bare(found.op)
+        if name in BOUNDED_BOTH or name in ("clamp", "clip"):
+            return factor <= most
+        numbers = [given for _, given in found.arguments if isinstance(given, int | float)]
+        is_factor = name == "mul" or (name == "div" and found.argument(0) not in numbers)
+        if not is_factor or len(found.inputs) != 1 or not numbers:
+            return False
+        factor *= abs(numbers[0]) if name == "mul" else 1 / abs(numbers[0] or 1)
+        found = origin(found.inputs[0], selected=False)
+    return False
+
+
+def is_bounded(value: Value, depth: int = 0) -> bool:
+    """Whether the numbers of `value` have a bound above by what computed them, as far as that is
+    known.
+    """
+    found = origin(value, selected=False)
+    name = bare(found.op)
+    numbers = [given for _, given in found.arguments if isinstance(given, int | float)]
+    if name in _BOUNDED or not found.requires_grad:
+        return True
+    if name in ("clamp", "clip"):
+        return found.argument(2, "max") is not None
+    if name in ("clamp_max", "minimum"):
+        return True
+    if depth > DEPTH or not found.inputs:
+        return False
+    if name in ("neg", "negative"):
+        return is_never_negative(found.inputs[0]) or is_bounded_below(found.inputs[0], depth + 1)
+    if name in ("mul", "div") and len(found.inputs) == 1 and numbers and numbers[0] < 0:
+        return is_never_negative(found.inputs[0]) or is_bounded_below(found.inputs[0], depth + 1)
+    if (
+        name == "sub"
+        and len(found.inputs) == 2
+        and _is_extreme_of(found.inputs[1], found.inputs[0])
+    ):
+        return True
+    return name in _SPREADS and all(is_bounded(source, depth + 1) for source in found.inputs)
+
+
+def is_bounded_below(value: Value, depth: int = 0) -> bool:
+    """Whether the numbers of `value` have a bound below by what computed them, as far as that is
+    known.
+    """
+    found = origin(value, selected=False)
+    name = bare(found.op)
+    if name in BOUNDED_BOTH or is_never_negative(found) or not found.requires_grad:
+        return True
+    if name in ("clamp", "clip"):
+        return found.argument(1, "min") is not None
+    spreads = name in _SPREADS and depth <= DEPTH and bool(found.inputs)
+    return spreads and all(is_bounded_below(source, depth + 1) for source in found.inputs)
+
+
+def _is_extreme_of(value: Value, of: Value) -> bool:
+    """Whether it is the largest of something: `x - x.max()`."""
+    return any(
+        bare(each.op) in ("max", "amax", "logsumexp", "output") for each in unchanged(value)
+    ) and any(source is origin(of) for source in ancestors(value))

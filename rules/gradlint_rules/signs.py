@@ -1,0 +1,197 @@
+"""Signs of numbers: whether those of a tensor are above zero, never negative, or squares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradlint.tape import DRAWN, DType, Kind, Value, ancestors
+from gradlint_rules.numbers import (
+    DEPTH,
+    RELU,
+    SOFTMAX,
+    constant,
+    keeps_zero,
+    key,
+    leaves_out,
+    origin,
+    passes_relu,
+    zero_with,
+)
+from gradlint_rules.words import bare
+
+_LOSSES_OF_SQUARES = {"mse_loss", "MSELoss"}
+_POSITIVE = {
+    "exp",
+    "softplus",
+    "Softplus",
+    "sigmoid",
+    "Sigmoid",
+    "softmax",
+    "Softmax",
+    "cosh",
+    "erfc",
+}
+_PRODUCTS = {"matmul", "mm", "bmm", "einsum", "addmm", "baddbmm"}
+_QUOTIENTS = {"div", "divide", "true_divide"}
+_ADDS = {"sum", "nansum", "mean", "nanmean", "cumsum", "scatter_add", "index_add"}
+_SMALL = 1e-2  # what is added against a zero
+
+
+def is_positive(value: Value) -> bool:
+    """Whether the numbers of `value` are above zero by what computed them."""
+    return any(_is_above_zero(source) for source in zero_with(value))
+
+
+def _is_above_zero(value: Value) -> bool:
+    name = bare(value.op)
+    if name in ("clamp", "clip", "clamp_min"):
+        low = value.argument(1, "min")
+        return low is not None and (not isinstance(low, int | float) or low > 0)
+    if name in ("maximum", "max"):
+        return any(
+            isinstance(given := constant(source), int | float) and given > 0
+            for source in value.inputs
+        )
+    if name == "add":
+        others = [given for _, given in value.arguments if given not in value.inputs]
+        added = any(
+            not isinstance(other, int | float) or other > 0 for other in others
+        ) or _count_all(value.inputs)
+        return added and all(is_never_negative(source) for source in value.inputs)
+    return name in _POSITIVE and not (name in SOFTMAX and leaves_out(value))
+
+
+def _count_all(counts: tuple[Value, ...]) -> bool:
+    """Whether these count a mask and the rest: `mask.sum() + (~mask).sum()`."""
+    masks = [count.inputs[0] for count in counts if bare(count.op) == "sum" and count.inputs]
+    return len(masks) == len(counts) == 2 and any(
+        one.inputs[:1] == (other,) and one.dtype is DType.BOOL
+        for one, other in (masks, masks[::-1])
+    )
+
+
+def is_never_negative(value: Value, depth: int = 0) -> bool:
+    """Whether the numbers of `value` are zero or above."""
+    found = origin(value, selected=False)
+    name = bare(found.op)
+    if name in ("clamp", "clip", "clamp_min"):
+        low = found.argument(1, "min")
+        return low is not None and (not isinstance(low, int | float) or low >= 0)
+    if name in _ADDS and found.inputs and depth < DEPTH:
+        terms = [
+            source
+            for source in found.inputs
+            if len(found.inputs) == 1 or source.dtype is not DType.INTEGER
+        ]
+        # an index is no term
+        return all(_adds_nothing_negative(source, depth + 1) for source in terms)
+    return (
+        name in ("abs", "norm", "vector_norm")
+        or name in RELU
+        or name in _POSITIVE
+        or is_square(found)
+    )
+
+
+def _adds_nothing_negative(value: Value, depth: int) -> bool:
+    """Whether a term of a sum is zero or above, as a mask is."""
+    number = constant(value)
+    is_large = isinstance(number, int | float) and number >= 0
+    return is_large or value.dtype is DType.BOOL or is_never_negative(value, depth)
+
+
+def is_square(value: Value, depth: int = 0) -> bool:
+    """Whether `value` is a square, or a sum or mean of squares, that can be zero."""
+    found = origin(value, selected=False)
+    if depth > DEPTH or not found.inputs:
+        return False
+    name, first = bare(found.op), found.inputs[0]
+    match name:
+        case "pow":
+            exponent = found.argument(1, "exponent")
+            return (
+                isinstance(exponent, int | float)
+                and exponent > 0
+                and exponent % 2 == 0
+                and _can_be_zero(first)
+            )
+        case "square" | "var":
+            return _can_be_zero(first)
+        case "einsum" | "dot" | "inner" | "vdot":
+            return _is_with_itself(found) and _can_be_zero(first)
+        case "diag" | "diagonal":  # of `x @ x.T`
+            product = origin(first, selected=False)
+            return (
+                bool(product.inputs)
+                and _is_with_itself(product)
+                and _can_be_zero(product.inputs[0])
+            )
+        case "mul":
+            if _is_with_itself(found):
+                return _can_be_zero(first)
+            return any(is_square(source, depth + 1) for source in found.inputs)
+        case "div":
+            return found.argument(0) in (None, first) and is_square(first, depth + 1)
+        case "add" | "sum" | "mean" | "stack" | "cat" | "nansum" | "cumsum":
+            return _sums_squares(found, name, depth)
+        case "clamp" | "clip" | "clamp_min":
+            if keeps_zero(found):
+                return is_square(first, depth + 1) or _is_expanded_square(first)
+            return False
+    return name in _LOSSES_OF_SQUARES
+
+
+def _is_with_itself(value: Value) -> bool:
+    """Whether a product is one of a tensor with itself."""
+    left, right = value.argument(0), value.argument(1, "other")
+    return isinstance(left, Value) and isinstance(right, Value) and key(left) == key(right)
+
+
+def _sums_squares(value: Value, name: str, depth: int) -> bool:
+    if name == "add":
+        others = [given for _, given in value.arguments if given not in value.inputs]
+        if any(other != 0 for other in others):
+            return False
+    return all(is_square(source, depth + 1) for source in value.inputs)
+
+
+def _can_be_zero(base: Value) -> bool:
+    found = origin(base, selected=False)
+    if found.kind in (Kind.PARAMETER, Kind.LEAF) or _is_written(found) or DRAWN in found.flags:
+        return False
+    return not is_positive(base) and not passes_relu(base) and not _is_kept_from_zero(found)
+
+
+def _is_written(value: Value) -> bool:
+    """Whether it is computed from written numbers alone."""
+    return all(each.kind is Kind.CONSTANT for each in ancestors(value) if not each.inputs)
+
+
+def _is_kept_from_zero(value: Value) -> bool:
+    """Whether a small number is added, `(x - y + 1e-10) ** 2`, or a number is divided: it has no
+    zero of its own.
+    """
+    given = [given for _, given in value.arguments if isinstance(given, int | float) and given != 0]
+    if bare(value.op) in ("add", "sub"):
+        return any(abs(number) <= _SMALL for number in given)
+    return bare(value.op) in _QUOTIENTS and value.argument(0) in given
+
+
+def _is_expanded_square(value: Value) -> bool:
+    """`a² + b² - 2ab`: a sum in which squares and a product of matrices meet."""
+    terms = list(_terms(value))
+    products = [
+        term for term in terms if any(bare(part.op) in _PRODUCTS for part in zero_with(term))
+    ]
+    return bool(products) and any(is_square(term) for term in terms)
+
+
+def _terms(value: Value, depth: int = 0) -> Iterator[Value]:
+    found = origin(value, selected=False)
+    if bare(found.op) in ("add", "sub", "addmm", "baddbmm") and depth < DEPTH:
+        if bare(found.op) in ("addmm", "baddbmm"):
+            yield found
+        for source in found.inputs:
+            yield from _terms(source, depth + 1)
+    else:
+        yield found
