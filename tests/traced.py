@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
-import gc
 import hashlib
 import importlib
 import json
@@ -90,7 +89,11 @@ def _once(folder: pathlib.Path, words: tuple[str, ...], seconds: int) -> Traced:
 def _server() -> subprocess.Popen[str]:
     # Under a name that is no file's, so that its frames, a loop among them, are not taken for the
     # program's.
-    run = f"exec(compile(open({__file__!r}).read(), '<traced>', 'exec'))"
+    tests = os.path.dirname(__file__)
+    run = (
+        f"import sys; sys.path.insert(0, {tests!r}); import forking; del sys.path[0]; "
+        f"exec(compile(open({__file__!r}).read(), '<traced>', 'exec'))"
+    )
     server = subprocess.Popen(
         [sys.executable, "-c", run],
         stdin=subprocess.PIPE,
@@ -128,6 +131,7 @@ def _warm_up() -> None:
     import torch.distributions
     import torch.utils.checkpoint
     import torch.utils.data
+    from forking import ready_to_fork
 
     import gradlint.cli
     import gradlint.rule
@@ -139,8 +143,7 @@ def _warm_up() -> None:
     gradlint.rule.at_run_time()  # imports the module of each rule
     for probe in pkgutil.iter_modules(probes.__path__, f"{probes.__name__}."):
         importlib.import_module(probe.name)
-    gc.collect()
-    gc.freeze()  # a collection in a fork would copy every page of this
+    ready_to_fork()
 
 
 class Digest:

@@ -226,11 +226,11 @@ def _warm_up() -> None:
     import torch.distributions
     import torch.utils.checkpoint
     import torch.utils.data
+    from forking import ready_to_fork
 
     torch.set_num_threads(1)
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])
-    gc.collect()
-    gc.freeze()  # so that counting the living tensors passes over all this
+    ready_to_fork()  # and so that counting the living tensors passes over all this
 
 
 def _serve() -> None:

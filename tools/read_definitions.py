@@ -4,6 +4,7 @@ reads it.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ def _definition(info: Any) -> Definition:
     )
 
 
+@functools.cache
 def definitions() -> dict[str, list[Definition]]:
     """Every overload with a derivative of its own on a CPU, by the plain name of the operation."""
     infos, _ = load_derivatives(
