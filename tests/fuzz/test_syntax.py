@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 
-import hypothesmith
 import pytest
 from fuzz.everywhere import everywhere
+from fuzz.grammar import module
 from fuzz.test_fuzz import mistakes
 from hypothesis import HealthCheck, given, seed, settings
-from hypothesis.strategies import SearchStrategy
 from seeds import SEEDS
 
 from gradlint.analyzer import RECURSION_LIMIT
 
 MODULES = int(os.environ.get("GRADLINT_MODULES", "2000"))
 PARTS = 4  # of the tests, which run side by side
-EACH = MODULES // PARTS
 
 
 @pytest.fixture(autouse=True)
@@ -34,29 +31,30 @@ def deep_stack() -> None:
 
 
 def _analysed(text: str) -> None:
-    assert not mistakes(text)
+    assert not mistakes(text), text
     try:
         entered = everywhere(text)
     except ValueError:  # an f-string that Python's own unparser cannot write
         return
-    assert not mistakes(entered)
-
-
-def _drawn(part: int, modules: SearchStrategy[str], many: int) -> Callable[[], None]:
-    """A test of so many modules, which each state of gradlint and each part of the tests draw
-    anew.
-    """
-    health = settings(
-        max_examples=many, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
-    return seed(SEEDS["drawn"] + part)(health(given(modules)(_analysed)))
+    assert not mistakes(entered), entered
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_modules_of_the_grammar_are_analysed_to_their_end(part: int) -> None:
-    _drawn(part, hypothesmith.from_grammar(auto_target=False), EACH)()
+    for number in range(part, MODULES, PARTS):
+        _analysed(module(SEEDS["drawn"] + number))
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_modules_of_nodes_are_analysed_to_their_end(part: int) -> None:
-    _drawn(part, hypothesmith.from_node(auto_target=False), EACH // 40)()
+    """Other ones for each state of gradlint and each part."""
+    import hypothesmith  # seconds, which only those that run this pay
+
+    modules = hypothesmith.from_node(auto_target=False)
+    health = settings(
+        max_examples=MODULES // PARTS // 40,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    seed(SEEDS["drawn"] + part)(health(given(modules)(_analysed)))()
