@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from typing import Any
 
 import pytest
 from commandline import Ran, Run
@@ -35,3 +36,11 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Ran(left.value.code, *capsys.readouterr())
 
     return run_command
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `-n`, a worker that has nothing left to do takes tests from another one's list."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None

@@ -33,8 +33,6 @@ from probes import (
     usual,
 )
 from torch import nn
-from torch.testing._internal import common_utils
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree
 
 from gradlint.library import effects
@@ -99,6 +97,13 @@ HELD_BY_LAYER = {
 NEVER_INSIDE = {
     "nn.functional.hardtanh": "every sample lies outside the range, where the gradient is zero"
 }
+
+
+def operations() -> list[Any]:
+    """What torch tests its own operations with; it takes seconds to be imported, where it is run."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return op_db
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,7 @@ def _probed(info: Any, sample: Any) -> Probed | None:
 def probed() -> dict[str, list[Probed]]:
     """Some samples of each operation, by its name and form in the table."""
     found: dict[str, list[Probed]] = defaultdict(list)
-    for info in op_db:
+    for info in operations():
         if (
             info.name.startswith(PRIVATE)
             or info.variant_test_name not in VARIANTS
@@ -192,7 +197,7 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # Before each sample, both write down the whole stack: one for each kind of device that is not
     # there, the other to find the TestCase that asks.
     monkeypatch.setattr(torch, "manual_seed", torch.default_generator.manual_seed)
-    monkeypatch.setattr(common_utils, "extract_test_fn", lambda: None)
+    monkeypatch.setattr("torch.testing._internal.common_utils.extract_test_fn", lambda: None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -379,7 +384,7 @@ def test_a_forced_dtype_is_the_dtype_of_the_result() -> None:
 def test_every_operation_that_torch_tests_is_in_the_table() -> None:
     missing = {
         info.name
-        for info in op_db
+        for info in operations()
         if not info.name.startswith(PRIVATE) and lookup(info.name) is None
     }
     assert missing <= set(UNLISTED)
@@ -387,7 +392,7 @@ def test_every_operation_that_torch_tests_is_in_the_table() -> None:
 
 def test_an_in_place_twin_keeps_its_result_and_the_others_and_never_its_old_input() -> None:
     wrong, tried = {}, set()
-    for info in op_db:
+    for info in operations():
         if not _has_twin(info):
             continue
         for happened, expected in _twins(info):
