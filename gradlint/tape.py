@@ -80,7 +80,13 @@ EVERY = "*"  # all items of a list, in the place of what an optimizer refuses
 # on the leaf of something unknown: it is handed no tensor, and can give data
 GIVEN_NOTHING = "given-nothing"
 # facts of what torch ends the program for
-REFUSED = ("flag-refused", "unmet-input", "autograd-in-transform", "not-parameters")
+REFUSED = (
+    "flag-refused",
+    "unmet-input",
+    "autograd-in-transform",
+    "not-parameters",
+    "exhausted",
+)
 # on what something unknown gives that is called with different literals: it can be of a part
 TOLD_APART = "told-apart"
 

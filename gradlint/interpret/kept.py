@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.finding import Span
-from gradlint.interpret.values import Abstract, Instance, Mapping, Object, Sequence, Tensor, Unknown
+from gradlint.interpret.values import (
+    Abstract,
+    Function,
+    Instance,
+    Mapping,
+    Object,
+    Sequence,
+    Tensor,
+    Unknown,
+)
 from gradlint.tape import Backward, Kind, Value
 
 if TYPE_CHECKING:
@@ -172,7 +181,7 @@ def _search(
         return
     if isinstance(value, Sequence | Mapping):
         _search_container(m, loop, value, holders, _sure(m))
-    own = None if isinstance(value, Instance | Object) else calls
+    own = None if isinstance(value, Instance | Object | Function) else calls
     for inner in _inside(value) if depth < MAX_DEPTH else ():
         _search(m, loop, inner, holders, seen, own, depth + 1)
 
@@ -237,6 +246,8 @@ def _inside(value: Abstract) -> list[Abstract]:
                 *value.attrs.values(),
                 *(part for part in value.state.values() if isinstance(part, Abstract)),
             ]
+        case Function() if value.scope.function is not None:  # what it has from around it
+            return list(value.scope.locals.values())
     return []
 
 

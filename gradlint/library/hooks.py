@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.interpret.machine import GradState
 from gradlint.interpret.registry import FUNCTIONS, method, tell
 from gradlint.interpret.values import Abstract, Bound, Call, Function, Tensor
 from gradlint.library.effects import lookup
@@ -71,9 +72,15 @@ def run(m: Machine, sink: tape.Backward, call: Call) -> None:
     if not hooks or sink.sink == "autograd.grad":
         return
     reached = {leaf.parameter for leaf in sink.leaves}
-    for parameter, registered in list(hooks.items()):
-        for tensor, hook in registered if parameter in reached else ():
-            m.invoke(hook, [tensor], call)
+    before = m.grad
+    if not sink.create_graph:  # a backward runs them with grad mode off
+        m.grad = GradState(False, before.inference, call.frame.span(call.node), m.where)
+    try:
+        for parameter, registered in list(hooks.items()):
+            for tensor, hook in registered if parameter in reached else ():
+                m.invoke(hook, [tensor], call)
+    finally:
+        m.grad = before
 
 
 def mistaken(function: ast.AST, is_method: bool) -> list[Mistake]:

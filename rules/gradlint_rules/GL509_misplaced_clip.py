@@ -4,7 +4,8 @@ Gradients are clipped after the step, before the backward, or after each micro-b
 
 ## What it does
 Reports a clipping that never meets gradients which a later step will use. A clipping in every round
-of a window, to whose gradients the later rounds add, is a warning.
+of a window, to whose gradients the later rounds add, is a warning. `p.grad.clamp_(-1, 1)` is a
+clipping as `clip_grad_value_` is.
 
 ## Why it matters
 The step uses the gradients as they are: the protection against large ones that the code seems to

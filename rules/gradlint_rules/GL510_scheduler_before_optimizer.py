@@ -132,8 +132,17 @@ def _first_step(event: SchedulerStep, tape: Tape, *, is_alone: bool) -> Optimize
     else:
         mine = steps if is_alone and len({id(step.optimizer) for step in steps}) == 1 else []
     around = _around(event, tape)
-    shared = [step for step in mine if step.iteration[: len(around)] == around]
-    return mine[0] if shared and around else None
+    shared = around and any(_shares(step, around) for step in mine)
+    return mine[0] if shared else None
+
+
+def _shares(step: OptimizerStep, around: tuple[tuple[int, int], ...]) -> bool:
+    """Whether a step is in the innermost of these loops, in whatever round: in accumulation, the
+    first comes in a later one.
+    """
+    *outer, (loop, _) = around
+    own = step.iteration[: len(around)]
+    return len(own) == len(around) and [*own[:-1]] == outer and own[-1][0] == loop
 
 
 def _is_for_later_rounds(event: SchedulerStep, first: OptimizerStep, tape: Tape) -> bool:

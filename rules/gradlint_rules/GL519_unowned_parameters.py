@@ -9,7 +9,8 @@ loaded, and where no run has shown it.
 
 ## Why it matters
 They look trained, since their `.grad` is filled in every step, and stay as they were initialised: a
-loss with centres of its own, a projection beside the model, a learned temperature.
+loss with centres of its own, a projection beside the model, a learned temperature that is part of
+no module.
 
 ## Example
 ```python
@@ -158,7 +159,7 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
         if chosen == {None}:
             continue  # an image is optimised through the model
         for leaf in sink.leaves:
-            root = _root_of(leaf)
+            root = _root_of(leaf) or _own_root(leaf)
             if (
                 root is not None
                 and root not in chosen
@@ -181,6 +182,14 @@ def _root_of(leaf: Value) -> int | None:
     while module.parent is not None:
         module = module.parent
     return None if module.unseen else id(module)
+
+
+def _own_root(leaf: Value) -> int | None:
+    """What stands for a model of a parameter that is part of none: a learned temperature."""
+    own = leaf.parameter
+    if own is None or own.module is not None or leaf.kind is not Kind.PARAMETER or leaf.assumed:
+        return None
+    return id(own) if own.name else None  # one without a name is not kept: non-leaf-parameter
 
 
 def _sinks(tape: Tape, last: int) -> list[Backward]:

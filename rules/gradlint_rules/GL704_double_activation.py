@@ -9,7 +9,7 @@ outputs of a layer or probabilities into `NLLLoss`, and raw outputs into `BCELos
 functions as for the modules, and for averages of what they give (over time, over a picture, over
 the members of an ensemble). Reports a `softmax` or `log_softmax` of a softmax over the same axis,
 too: `F.log_softmax(Categorical(logits=x).probs, dim=-1)`, also where the results of several layers
-are joined in between.
+are joined in between, or a temperature of at least one divides them.
 
 ## Why it matters
 A softmax of a softmax is nearly uniform: with three classes the loss can never fall below 0.55, and
@@ -68,7 +68,7 @@ probability = logits.softmax(dim=-1)
 ## What it does not report
 - `log_softmax` before `CrossEntropyLoss`, which changes neither the loss nor the gradient.
 - Activations that only the report or a second loss uses.
-- Scaled or shifted probabilities: `cross_entropy(scale * p, label)`.
+- Scaled or shifted probabilities: `cross_entropy(scale * p, label)`, `softmax(p / 0.1)`.
 
 ## Limits
 What a model from outside of the project gives is not known to be logits or probabilities.
@@ -143,6 +143,7 @@ _AVERAGES = {
 }
 _AVERAGES |= {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"}
 _AVERAGES |= {"AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"}
+_DIVISIONS = {"div", "divide", "true_divide"}
 _JOINS = {"stack", "cat", "concat", "concatenate", "hstack", "vstack"}
 _HELP = {
     "logits": "Give the loss the logits, and keep the activation for the report.",
@@ -207,6 +208,8 @@ def _softmax_of(value: Value, axis: int, depth: int = 0) -> Value | None:
     *steps, inner = unchanged(value, selected=False)
     if any(bare(step.op) == "output" for step in (*steps, inner)):
         return None
+    if _is_drawn_together(inner):
+        return _softmax_of(inner.inputs[0], axis, depth)
     if bare(inner.op) in _JOINS and inner.inputs and depth < _DEEPEST:
         along = inner.argument(1, "dim") or 0
         joined = [_softmax_of(source, axis, depth + 1) for source in inner.inputs]
@@ -216,6 +219,14 @@ def _softmax_of(value: Value, axis: int, depth: int = 0) -> Value | None:
     return (
         inner if bare(inner.op).lower() == "softmax" and inner.requires_grad and is_same else None
     )
+
+
+def _is_drawn_together(value: Value) -> bool:
+    """Whether it is something divided by a temperature of at least one: probabilities only come
+    closer together.
+    """
+    by = value.argument(1, "other")
+    return bare(value.op) in _DIVISIONS and isinstance(by, int | float) and by >= 1
 
 
 def _axis(softmax: Value) -> int | None:

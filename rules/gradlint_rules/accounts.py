@@ -33,6 +33,7 @@ from gradlint_rules.words import bare
 Key = tuple[Span, tuple[Span, ...]]  # a place in the source and the calls that led there
 # gives gradients back; is cleared and stepped where nobody sees it
 ELSEWHERE = ("autograd.grad", "compute_loss")
+_BOUNDS = {"clamp", "clip"}
 _ZEROES = {"zero", "fill", "mul"}
 _KINDS = (Backward, OptimizerStep, Clip, ZeroGrad, InPlace, "gradient-set")
 
@@ -206,7 +207,7 @@ def _concerning(tape: Tape) -> list[Event]:
     return [
         event
         for event in tape.among(*_KINDS)
-        if not isinstance(event, InPlace) or _may_clear(event)
+        if not isinstance(event, InPlace) or _may_clear(event) or _bounds(event)
     ]
 
 
@@ -242,6 +243,11 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
                 elif _concerns(optimizer, event.parameters):
                     unused = sum(not gradient.used for gradient in pending)
                     made.clips.append(Clipped(event, unused, after_step))
+            case InPlace() if _bounds(event):
+                clip = _by_hand(event)
+                if _concerns(optimizer, clip.parameters):
+                    unused = sum(not gradient.used for gradient in pending)
+                    made.clips.append(Clipped(clip, unused, after_step))
             case Fact(what="gradient-set"):
                 given = given or event.value is None or _concerns(optimizer, (event.value,))
             case ZeroGrad() | InPlace():
@@ -326,6 +332,23 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
 
 def _may_clear(event: InPlace) -> bool:
     return bare(event.write.op) in _ZEROES and is_gradient(event.before)
+
+
+def _bounds(event: InPlace) -> bool:
+    """Whether the program clips a gradient itself: `p.grad.clamp_(-1, 1)`."""
+    return bare(event.write.op) in _BOUNDS and is_gradient(event.before)
+
+
+def _by_hand(event: InPlace) -> Clip:
+    """The clipping that a write into a gradient is."""
+    return Clip(
+        at=event.at,
+        stack=event.stack,
+        iteration=event.iteration,
+        order=event.order,
+        text=event.text,
+        parameters=(event.before, *event.before.inputs),
+    )
 
 
 def _zeroes(event: InPlace) -> bool:

@@ -37,9 +37,12 @@ def _unfed_on(tape: Tape, followed: AbstractSet[Span]) -> Iterator[tuple[Optimiz
         fed = (
             fact
             for fact, loss in losses(tape)
-            if fact.at not in followed and _is_for(tape, fact, loss, step)
+            if fact.at not in followed
+            and _is_for(tape, fact, loss, step)
+            # a closure that was not run may back-propagate
+            and (tape.traced or not step.closure or step.at in fact.stack)
         )
-        fact = next(fed, None) if tape.traced or not step.closure else None
+        fact = next(fed, None)
         if fact is not None:
             yield step, fact
 
