@@ -5,7 +5,7 @@ A mean is taken over a boolean selection that can be empty.
 ## What it does
 Reports a mean, or a loss that is one, of `x[mask]` or `masked_select`, and a masked sum divided by
 the mask's own sum, in what a backward comes to, unless something keeps the selection from being
-empty.
+empty; and sums by class divided by how many samples each class has, of one-hot labels.
 
 ## Why it matters
 The mean of nothing is NaN. For `x[mask].mean()` the loss is NaN and the gradient zero: logs,
@@ -72,6 +72,7 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, DType, Fact, Kind, Tape, Value, graph
 from gradlint_rules.means import is_unreduced
+from gradlint_rules.classes import members
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import bare, places, quoted, to_sink
@@ -186,7 +187,7 @@ def _empty_means(values: Iterable[Value]) -> Iterator[_Mean]:
         if not _can_be_mean(value.op):
             continue
         if bare(value.op) in _RATIOS and len(value.inputs) == 2:
-            mask = _counted(value.inputs[1])
+            mask = _counted(value.inputs[1]) or members(value.inputs[1])
             # else a library does it all, with guards of its own
             is_shown = value.inputs[1].at != value.at
             if (
@@ -416,9 +417,9 @@ def _is_learned(value: Value) -> bool:
 def _report(sink: Backward, mean: _Mean, severity: Severity, spoils: bool) -> Report:
     value = mean.value
     gradient = "and so is its gradient" if spoils else "although its gradient is not"
-    message = (
-        f"if {quoted(mean.mask)} selects nothing, `{value.text or value.title}` is NaN, {gradient}"
-    )
+    mask, is_by_class = quoted(mean.mask), bare(mean.mask.op) == "one_hot"
+    nothing = f"a class of {mask} has no members" if is_by_class else f"{mask} selects nothing"
+    message = f"if {nothing}, `{value.text or value.title}` is NaN, {gradient}"
     help_ = (
         "Skip the term when the selection is empty, or divide the sum by `mask.sum().clamp(min=1)`."
     )
