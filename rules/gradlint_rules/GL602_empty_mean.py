@@ -71,8 +71,8 @@ from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, DType, Fact, Kind, Tape, Value, graph
-from gradlint_rules.means import is_unreduced
 from gradlint_rules.classes import members
+from gradlint_rules.means import is_unreduced
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import bare, places, quoted, to_sink
