@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradlint import coverage, memo, parallel
-from gradlint.cache import Cache, Record, Result
+from gradlint.cache import Cache
 from gradlint.coverage import Coverage, Written
 from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Related, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.program.entries import Ran, in_order
+from gradlint.records import Record, Result
 from gradlint.report._place import shown_path
 from gradlint.rule import rules
 from gradlint.source.files import real_paths

@@ -12,9 +12,9 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from gradlint import coverage, garbage, memo
-from gradlint.cache import Record, Result, content_of, digest, digest_of_text
 from gradlint.contracts import contracts
 from gradlint.dataclass import dataclass
+from gradlint.digests import content_of, digest, digest_of_text
 from gradlint.finding import Finding, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.session import Session, run_entry, run_more
@@ -25,6 +25,7 @@ from gradlint.program.imports import in_package
 from gradlint.program.modules import Program
 from gradlint.program.parts import NOTHING, Part
 from gradlint.program.texts import text_of
+from gradlint.records import Record, Result
 from gradlint.room import roomy
 from gradlint.rule import Rule, judge, rules
 from gradlint.source import document, parse

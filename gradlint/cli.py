@@ -7,14 +7,13 @@ command could not run.
 from __future__ import annotations
 
 import atexit
-import collections
 import contextlib
 import gc
 import os
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -23,20 +22,34 @@ import click
 from gradlint import __version__, completion, config
 from gradlint.errors import UserError, needing
 from gradlint.guess import did_you_mean
+from gradlint.mending import fix, write_fixed
+from gradlint.options import (
+    STDIN,
+    cache_folder,
+    codes_option,
+    complain,
+    cores,
+    files_to_check,
+    parsed,
+    refuse_misplaced,
+    settings_finder,
+)
 from gradlint.report import formats, render, shows_fixes
-from gradlint.report._place import count, printable, shown_path
+from gradlint.report._place import shown_path
 from gradlint.trace.command import trace
+from gradlint.writing import (
+    list_gaps,
+    reported_outcome,
+    tell_own_mistakes,
+    write,
+    write_baseline,
+    write_ignores,
+)
 
 if TYPE_CHECKING:
     from gradlint.checker import Checked
     from gradlint.config import Settings
-    from gradlint.finding import Finding
-    from gradlint.fix.apply import Repaired
-    from gradlint.interpret.gaps import Gap
-    from gradlint.report import Outcome
     from gradlint.source.files import SettingsFor
-
-STDIN = "-"
 _FORMATS = f"How to report: {', '.join(formats())}."
 _FILE = click.Path(dir_okay=False, path_type=pathlib.Path)
 _FOLDER = click.Path(file_okay=False, path_type=pathlib.Path)
@@ -50,7 +63,6 @@ MEANT = {
     "lsp": "server",
 }
 PATIENCE = 1.0  # seconds before a terminal is shown how far we are
-_Command = Callable[..., object]
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -65,15 +77,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             if error.ctx
             else []
         )
-        code = _complain(
+        code = complain(
             f"no such option {error.option_name!r}{did_you_mean(error.option_name, options)}"
         )
     except click.ClickException as error:
-        code = _complain(error.format_message())
+        code = complain(error.format_message())
     except UserError as error:
-        code = _complain(str(error))
+        code = complain(str(error))
     except click.Abort:
-        code = _complain("interrupted")
+        code = complain("interrupted")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read our output has seen enough
         code = 2
@@ -81,13 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         import traceback
 
         traceback.print_exc()
-        code = _complain("this is a bug in gradlint, not in the code that it checks")
+        code = complain("this is a bug in gradlint, not in the code that it checks")
     sys.exit(code or 0)
-
-
-def _complain(message: str) -> int:
-    click.echo(f"gradlint: {printable(message)}", err=True)
-    return 2
 
 
 class _Commands(click.Group):
@@ -138,35 +145,11 @@ def verify(words: tuple[str, ...]) -> int:
     return code
 
 
-def _parsed(
-    parse: Callable[[Any], object],
-) -> Callable[[click.Context, click.Parameter, Any], object]:
-    """An option's callback: what `parse` makes of its value, whose complaint then names the
-    option.
-    """
-
-    def callback(_context: click.Context, option: click.Parameter, value: Any) -> object:
-        try:
-            return None if value is None else parse(value)
-        except UserError as error:
-            raise UserError(f"{option.opts[-1]}: {error}") from None
-
-    return callback
-
-
-def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
-    return click.option(
-        name, multiple=True, metavar="CODE,...", callback=_parsed(config.split_codes),
-        help=help_text,
-        shell_complete=completion.codes,
-    )  # fmt: skip
-
-
 @gradlint.command(short_help="Check Python files and notebooks.")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(allow_dash=True))
-@_codes_option("--select", "Use these rules only: codes, their beginnings, or ALL.")
-@_codes_option("--extend-select", "Use these rules, too.")
-@_codes_option("--ignore", "Leave these rules out.")
+@codes_option("--select", "Use these rules only: codes, their beginnings, or ALL.")
+@codes_option("--extend-select", "Use these rules, too.")
+@codes_option("--ignore", "Leave these rules out.")
 @click.option(
     "--exclude",
     multiple=True,
@@ -187,17 +170,17 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
     help="Leave out what has no trainer in view.",
 )
 @click.option(
-    "--output-format", metavar="FORMAT", callback=_parsed(config.parse_format), help=_FORMATS,
+    "--output-format", metavar="FORMAT", callback=parsed(config.parse_format), help=_FORMATS,
     shell_complete=completion.words(formats),
 )  # fmt: skip
 @click.option("--output-file", type=_FILE, help="Write the report to this file.")
 @click.option(
-    "--min-severity", metavar="SEVERITY", callback=_parsed(config.parse_severity),
+    "--min-severity", metavar="SEVERITY", callback=parsed(config.parse_severity),
     help="Report nothing below note, warning or error.",
     shell_complete=completion.words(lambda: config.SEVERITIES),
 )  # fmt: skip
 @click.option(
-    "--fail-on", metavar="SEVERITY", callback=_parsed(config.parse_threshold),
+    "--fail-on", metavar="SEVERITY", callback=parsed(config.parse_threshold),
     help="Exit with 1 from this severity on, or never.  [default: warning]",
     shell_complete=completion.words(lambda: (*config.SEVERITIES, "never")),
 )  # fmt: skip
@@ -220,7 +203,7 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
     "--jobs", type=click.IntRange(min=1), help="How many processes to use.  [default: one a core]"
 )
 @click.option(
-    "--shard", metavar="K/N", callback=_parsed(config.parse_shard),
+    "--shard", metavar="K/N", callback=parsed(config.parse_shard),
     help="Do the K-th of N parts of the work; `gradlint merge` joins their reports.",
 )  # fmt: skip
 @click.option(
@@ -258,7 +241,7 @@ def _codes_option(name: str, help_text: str) -> Callable[[_Command], _Command]:
     "--show-settings", is_flag=True, help="Show the settings for the first PATH, and check nothing."
 )
 @click.option(
-    "--config", "assigned", multiple=True, metavar="KEY=VALUE", callback=_parsed(config.assigned),
+    "--config", "assigned", multiple=True, metavar="KEY=VALUE", callback=parsed(config.assigned),
     help="A setting, as in pyproject.toml, which it outweighs.",
 )  # fmt: skip
 @click.option("--isolated", is_flag=True, help="Read no settings from pyproject.toml.")
@@ -276,7 +259,7 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
     # what is left dies with the process: the search for cycles in it was a fifth of a run
     atexit.register(gc.freeze)
     options["paths"] = paths
-    settings_for = _settings_finder(options)
+    settings_for = settings_finder(options)
     settings = settings_for(pathlib.Path.cwd())
     if options["show_settings"]:
         click.echo(config.shown(settings_for(_folder_of(paths))), nl=False)
@@ -294,27 +277,27 @@ def check(paths: tuple[str, ...], **options: Any) -> int:
         return 0
     if not files:
         return 0
-    _refuse_misplaced(options, given)
+    refuse_misplaced(options, given)
     if options["fix"] or options["diff"]:
-        return _fix(files, settings_for, settings, given, options)
-    cache = _cache_folder(options, settings)
+        return fix(files, settings_for, settings, given, options)
+    cache = cache_folder(options, settings)
     with _progress(options) as progress:
         checked = checker.check(
-            files, settings_for, given=given, jobs=options["jobs"] or _cores(), cache=cache,
+            files, settings_for, given=given, jobs=options["jobs"] or cores(), cache=cache,
             progress=progress,
             keeps=cache is not None or shows_fixes(settings.output_format), shard=options["shard"],
         )  # fmt: skip
     if options["diff_base"] and checked.findings:
         checked = replace(checked, before=_before(files, settings_for, settings, options))
     if options["write_baseline"]:
-        return _write_baseline(options["write_baseline"], checked, settings)
+        return write_baseline(options["write_baseline"], checked, settings)
     if options["add_ignore"]:
         on_disk = [
             each
             for each in checked.wanted(settings)
             if pathlib.Path(file_of(each.at.path)) not in given
         ]
-        return _add_ignores(on_disk, options["add_ignore"], settings)
+        return write_ignores(on_disk, options["add_ignore"], settings)
     return _tell(checked, settings, options)
 
 
@@ -322,10 +305,10 @@ def _tell(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> i
     """Writes the report of a check, and what else is asked for beside it; the exit code."""
     from gradlint.coverage import as_json
 
-    outcome = _outcome(checked, settings, options)
-    _write(render(settings.output_format, outcome), options["output_file"], settings)
+    outcome = reported_outcome(checked, settings, options)
+    write(render(settings.output_format, outcome), options["output_file"], settings)
     if options["coverage"]:
-        _write(
+        write(
             as_json(checked.coverage, checked.texts.located),
             options["coverage"],
             settings,
@@ -333,15 +316,17 @@ def _tell(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> i
         )
     if options["gaps"]:
         gaps = sorted((*checked.gaps, *checked.unreached), key=lambda gap: gap.sort_key)
-        _list_gaps([replace(gap, at=checked.texts.located(gap.at)) for gap in gaps])
+        list_gaps([replace(gap, at=checked.texts.located(gap.at)) for gap in gaps])
     else:
-        _tell_own_mistakes(checked.gaps)
+        tell_own_mistakes(checked.gaps)
     return int(settings.fails(outcome.findings))
 
 
 def _named(options: Mapping[str, Any], settings_for: SettingsFor) -> Sequence[pathlib.Path]:
     """The files that the command line names; standard input is none."""
-    files = _files([path for path in options["paths"] or (".",) if path != STDIN], settings_for)
+    files = files_to_check(
+        [path for path in options["paths"] or (".",) if path != STDIN], settings_for
+    )
     if not options["importers"] or not files:
         return files
     from gradlint.importers import importers
@@ -362,7 +347,7 @@ def _before(
 
     try:
         return found_before(
-            options["diff_base"], files, settings_for, settings, options["jobs"] or _cores()
+            options["diff_base"], files, settings_for, settings, options["jobs"] or cores()
         )
     except UserError as error:
         raise UserError(f"--diff-base: {error}") from None
@@ -393,13 +378,13 @@ def _watch(options: Mapping[str, Any]) -> int:
         raise UserError("--watch goes with files")
 
     def look(before: Checked | None) -> tuple[Checked, Sequence[pathlib.Path]]:
-        settings_for = _settings_finder(options)
+        settings_for = settings_finder(options)
         settings = settings_for(pathlib.Path.cwd())
         files = _named(options, settings_for)
-        cache = _cache_folder(options, settings) if before is None else None
+        cache = cache_folder(options, settings) if before is None else None
         with _progress(options) as progress:
             checked = checker.check(
-                files, settings_for, given={}, jobs=options["jobs"] or _cores(), cache=cache,
+                files, settings_for, given={}, jobs=options["jobs"] or cores(), cache=cache,
                 progress=progress,
                 before=before,
             )  # fmt: skip
@@ -412,44 +397,6 @@ def _watch(options: Mapping[str, Any]) -> int:
 
     watch(look, wait)
     return 0
-
-
-def _refuse_misplaced(options: Mapping[str, Any], given: Mapping[pathlib.Path, bytes]) -> None:
-    """Options that would do nothing are the user's mistake."""
-    if options["verify"] and (options["diff"] or not options["fix"] or given):
-        raise UserError("--verify goes with --fix, and with files")
-    if options["command"] and not options["verify"]:
-        raise UserError("--run goes with --verify")
-    if options["unsafe_fixes"] and not (options["fix"] or options["diff"]):
-        raise UserError("--unsafe-fixes goes with --fix or --diff")
-    if options["statistics"] and options["output_format"] not in (None, "statistics"):
-        raise UserError(
-            "--statistics is a report of its own, beside --output-format "
-            f"{options['output_format']}"
-        )
-    asked = [
-        f"--{name.replace('_', '-')}"
-        for name in ("fix", "diff", "write_baseline", "add_ignore")
-        if options[name]
-    ]
-    if {"--write-baseline", "--add-ignore"} & set(asked) and len(asked) > 1:
-        raise UserError(f"{' and '.join(asked)} are for runs of their own")
-    if options["diff_base"] and {"--fix", "--diff", "--write-baseline"} & set(asked):
-        raise UserError(f"--diff-base says what is reported: it is of no use with {asked[0]}")
-    if options["shard"] and asked:
-        raise UserError(f"--shard does a part of the work: it is of no use with {asked[0]}")
-    silent = [f"--{name}" for name in ("gaps", "coverage") if options[name]]
-    if silent and asked:
-        raise UserError(f"{silent[0]} says nothing beside {asked[0]}")
-
-
-def _cache_folder(options: Mapping[str, Any], settings: Settings) -> pathlib.Path | None:
-    """Where results are kept; nowhere with --no-cache, and for what comes from standard input."""
-    from gradlint.cache import FOLDER
-
-    if options["no_cache"] or STDIN in options["paths"]:
-        return None
-    return (options["cache_dir"] or settings.root / FOLDER).absolute()
 
 
 @contextlib.contextmanager
@@ -480,7 +427,7 @@ def _progress(options: Mapping[str, Any]) -> Iterator[Callable[[int, int], None]
 @click.argument("reports", nargs=-1, required=True, metavar="REPORT...", type=_FILE)
 @click.option("--output-file", type=_FILE, help="Write the report to this file.")
 @click.option(
-    "--fail-on", metavar="SEVERITY", callback=_parsed(config.parse_threshold),
+    "--fail-on", metavar="SEVERITY", callback=parsed(config.parse_threshold),
     help="Exit with 1 from this severity on, or never.  [default: warning]",
     shell_complete=completion.words(lambda: (*config.SEVERITIES, "never")),
 )  # fmt: skip
@@ -496,7 +443,7 @@ def merge(
 
     text, severities = merged(reports)
     settings = config.settings_finder(lambda found: found)(pathlib.Path.cwd())
-    _write(text, output_file, settings)
+    write(text, output_file, settings)
     least = settings.fail_on if fail_on is None else fail_on
     return int(least != "never" and any(each >= least for each in severities))
 
@@ -512,108 +459,6 @@ def clean(cache_dir: pathlib.Path | None) -> None:
         or config.settings_finder(lambda settings: settings)(pathlib.Path.cwd()).root / cache.FOLDER
     )
     click.echo(f"Removed {folder}." if cache.clean(folder) else f"Nothing kept in {folder}.")
-
-
-def _outcome(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> Outcome:
-    """What is to be reported, with fixes where the format shows them."""
-    found: Iterable[Finding] = checked.shown(settings)
-    if checked.findings and shows_fixes(settings.output_format):
-        from gradlint.fix.offers import offered
-
-        found = offered(checked, settings, options["jobs"] or _cores())
-    color = options["output_file"] is None and _has_color(options["color"])
-    return checked.outcome(settings, color=color, quiet=options["quiet"], findings=found)
-
-
-def _fix(
-    files: Sequence[pathlib.Path], settings_for: SettingsFor, settings: Settings,
-    given: Mapping[pathlib.Path, bytes], options: Mapping[str, Any],
-) -> int:  # fmt: skip
-    """Mends the files, or shows what it would change; what comes from standard input goes to
-    standard output.
-    """
-    from gradlint.fix.apply import Task, repair
-
-    jobs = options["jobs"] or _cores()
-    cache = _cache_folder(options, settings)
-    repaired = repair(
-        Task(files, settings_for, settings, options["unsafe_fixes"], jobs, given, cache)
-    )
-    if options["diff"]:
-        click.echo("".join(repaired.diff()), nl=False)
-        if not options["quiet"]:
-            click.echo(f"Would fix: {repaired.fixed}.", err=True)
-        return int(bool(repaired.contents))
-    if options["verify"] and not _is_proved(files, repaired, settings, options):
-        return 1
-    failed = not _write_fixed(repaired, given, settings)
-    _tell_own_mistakes(repaired.checked.gaps)
-    outcome = _outcome(repaired.checked, settings, options)
-    report = render(settings.output_format, outcome)
-    if given:
-        click.echo(report, nl=False, err=True)
-    else:
-        _write(report, options["output_file"], settings)
-    if not options["quiet"]:
-        click.echo(f"Fixed: {repaired.fixed}. Left: {len(outcome.findings)}.", err=True)
-    return 2 if failed else int(settings.fails(outcome.findings))
-
-
-def _is_proved(
-    files: Sequence[pathlib.Path],
-    repaired: Repaired,
-    settings: Settings,
-    options: Mapping[str, Any],
-) -> bool:
-    """Whether the scripts that run what was mended do so cleanly, in a copy; nothing is written
-    here.
-    """
-    import shlex
-
-    from gradlint.fix.scripts import scripts_of
-    from gradlint.fix.verify import compare, root_of
-
-    if not repaired.contents:
-        return True
-    commands = [shlex.split(options["command"] or "")]
-    if not commands[0]:
-        commands = [
-            [str(path)] for path in scripts_of(files, repaired.contents, repaired.checked.texts)
-        ]
-    if not commands:
-        raise UserError(
-            "--verify: no script here runs what was mended; name one: --run 'SCRIPT [ARG]...'"
-        )
-    compared = [compare(root_of(settings.root), repaired, words) for words in commands]
-    for words, each in zip(commands, compared, strict=True):
-        click.echo(f"{shlex.join(words)}\n{each.page()}", nl=False, err=True)
-    if not all(each.holds for each in compared):
-        click.echo(
-            "gradlint: nothing is written, since a mended program does not run as it should",
-            err=True,
-        )
-        return False
-    return True
-
-
-def _write_fixed(
-    repaired: Repaired, given: Mapping[pathlib.Path, bytes], settings: Settings
-) -> bool:
-    """Writes what was mended; whether all of it could be written."""
-    from gradlint.output import remove_leftovers, replace_file
-
-    remove_leftovers({file.parent for file in repaired.checked.files if file not in given})
-    done = True
-    for path, content in {**given, **repaired.contents}.items():
-        if path in given:
-            sys.stdout.buffer.write(content)
-            continue
-        try:
-            replace_file(path, repaired.originals[path], content, settings.root)
-        except UserError as error:
-            done = False
-            _complain(str(error))
-    return done
 
 
 @gradlint.command(short_help="Run the fix of one rule over a tree.")
@@ -632,11 +477,11 @@ def codemod(
 
     rule = rule_of(code)
     settings_for = settings_of(rule)
-    run = Run(rule, _files(paths, settings_for), unsafe_fixes, jobs or _cores())
+    run = Run(rule, files_to_check(paths, settings_for), unsafe_fixes, jobs or cores())
     repaired = run.repaired()
     if diff:
         click.echo("".join(repaired.diff()), nl=False)
-    failed = not diff and not _write_fixed(repaired, {}, settings_for(pathlib.Path.cwd()))
+    failed = not diff and not write_fixed(repaired, {}, settings_for(pathlib.Path.cwd()))
     click.echo(run.summary(repaired, "would mend" if diff else "mended"), err=True)
     return 2 if failed else int(diff and bool(repaired.contents))
 
@@ -679,7 +524,7 @@ def server() -> None:
         "lsprotocol",
         told="the language server needs pygls: pip install 'torch-gradlint[lsp]'",
     ):
-        from gradlint.lsp.server import serve
+        from gradlint.lsp.messages import serve
     serve()
 
 
@@ -691,116 +536,3 @@ def mcp() -> None:
     ):
         from gradlint.agents import serve
     serve()
-
-
-def _settings_finder(options: Mapping[str, Any]) -> SettingsFor:
-    """The settings by folder, with what the command line says on top."""
-    selection = config.Selection(
-        options["select"] or None, options["extend_select"], options["ignore"]
-    )
-    include = options["extend_include"]
-    if options["statistics"]:
-        options = {**options, "output_format": "statistics"}
-    keys = ("baseline", "force_exclude", "parts", "output_format", "min_severity", "fail_on")
-    values = {key: options[key] for key in keys if options[key] is not None}
-    if options["write_baseline"]:
-        values["baseline"] = None
-
-    def override(settings: Settings) -> Settings:
-        if options["assigned"]:
-            settings = config.over(settings, options["assigned"], "--config", pathlib.Path.cwd())
-        return settings.overridden(selection, options["exclude"], values, include)
-
-    return config.settings_finder(override, isolated=options["isolated"])
-
-
-def _files(paths: Sequence[str], settings_for: SettingsFor) -> Sequence[pathlib.Path]:
-    """The files to check under `paths`; a path that is not there, or nothing under any, is the
-    user's fault.
-    """
-    from gradlint.source.files import discover, nearest
-
-    for path in paths:
-        if not os.path.lexists(path):
-            raise UserError(f"{path}: no such file or folder{nearest(path)}")
-    found = discover([pathlib.Path(path) for path in paths], settings_for)
-    if paths and not found.files:
-        message = f"nothing to check: no Python file under {', '.join(paths)}"
-        message += (
-            f" ({found.left_out} left out by settings or .gitignore)" if found.left_out else ""
-        )
-        if not found.left_out:
-            raise UserError(message)
-        _complain(message)  # what was named is excluded on purpose
-    return found.files
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _has_color(asked: str) -> bool:
-    """Colours as asked, else for a terminal, unless NO_COLOR says otherwise; FORCE_COLOR wants them
-    in a pipe, too.
-    """
-    if asked != "auto":
-        return asked == "always"
-    if os.environ.get("NO_COLOR"):
-        return False
-    return bool(os.environ.get("FORCE_COLOR")) or (
-        sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    )
-
-
-def _write_baseline(file: pathlib.Path, checked: Checked, settings: Settings) -> int:
-    from gradlint import baseline
-    from gradlint.fingerprint import fingerprints
-
-    names = fingerprints(checked.outcome(settings).findings, checked.texts.quoted, settings.root)
-    size, gone = baseline.write(file, names, checked.files, settings.root)
-    click.echo(f"{file}: {size} in the baseline, {gone} gone.")
-    return 0
-
-
-def _add_ignores(findings: Sequence[Finding], reason: str, settings: Settings) -> int:
-    from gradlint.annotate import add_ignores
-
-    if "\n" in reason or not reason.strip():
-        raise UserError("--add-ignore: the reason must be one line of text")
-    written, left = add_ignores(findings, reason.strip(), settings.root)
-    for finding in left:
-        _complain(f"{finding.at}: {finding.code} is left: no comment can stand there")
-    click.echo(f"Suppressed: {written}.")
-    return int(bool(left))
-
-
-def _write(
-    text: str, file: pathlib.Path | None, settings: Settings, option: str = "--output-file"
-) -> None:
-    if file is None:
-        click.echo(text, nl=False, color=True)
-        return
-    from gradlint import output
-
-    try:
-        output.write(file, text, settings.root)
-    except UserError as error:
-        raise UserError(f"{option}: {error}") from None
-
-
-def _tell_own_mistakes(gaps: Sequence[Gap]) -> None:
-    """Says that something was not looked at: silence about it would be taken for praise."""
-    mistakes = [gap for gap in gaps if gap.kind == "internal"]
-    if mistakes:
-        _complain(
-            f"a bug in gradlint kept it from analysing {count(len(mistakes), 'place')}; "
-            "--gaps says where"
-        )
-
-
-def _list_gaps(gaps: Sequence[Gap]) -> None:
-    for gap in gaps:
-        click.echo(printable(f"{gap.at}: gap[{gap.kind}] {gap.detail}"), err=True)
-    for kind, number in sorted(collections.Counter(gap.kind for gap in gaps).items()):
-        click.echo(f"{number:6} {kind}", err=True)
-    click.echo(f"{len(gaps):6} gaps in all", err=True)

@@ -7,11 +7,11 @@ import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gradlint.checker import Texts
 from gradlint.program.imports import INIT, imports, on_disk, resolve
 from gradlint.source.files import real_paths
 from gradlint.source.parse import SyntaxFault, parse
 from gradlint.source.screen import imported_words, is_dynamic, module_name
+from gradlint.texts import Texts
 
 
 def importers(files: Iterable[Path], others: Iterable[Path]) -> list[Path]:

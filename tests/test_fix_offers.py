@@ -17,7 +17,7 @@ import pytest
 from commandline import Run
 from programs import Program, cases
 
-from gradlint import cache
+from gradlint import digests
 from gradlint.checker import Checked
 from gradlint.finding import Applicability, Finding, Fix
 from gradlint.fix import offers
@@ -85,7 +85,7 @@ def sampled() -> list[Program]:
 
 def _is_chosen(program: Program) -> bool:
     content = b"".join(path.read_bytes() for path in program.files())
-    return int(cache.digest(content), 16) % SHARE == 0
+    return int(digests.digest(content), 16) % SHARE == 0
 
 
 @pytest.mark.parametrize("program", sampled(), ids=lambda program: program.name)

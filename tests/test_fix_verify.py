@@ -13,12 +13,13 @@ import pytest
 from commandline import Run
 
 from gradlint.cache import Cache
-from gradlint.checker import Checked, Texts
+from gradlint.checker import Checked
 from gradlint.config import settings_finder
 from gradlint.fix.apply import Repaired
 from gradlint.fix.mirror import mirror
 from gradlint.fix.scripts import scripts_of
 from gradlint.fix.verify import Comparison, Ran
+from gradlint.texts import Texts
 
 FROM = "from losses import loss_of\n"
 TRAIN = """\

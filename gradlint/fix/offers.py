@@ -14,10 +14,11 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 
-from gradlint.cache import Grounds, digest
+from gradlint.cache import Grounds
 from gradlint.checker import Checked, check
 from gradlint.config import Settings
 from gradlint.dataclass import dataclass
+from gradlint.digests import digest
 from gradlint.finding import Finding
 from gradlint.fix.attach import Files, with_fixes
 from gradlint.fix.trial import Change, Verdict, changed, judged

@@ -7,11 +7,11 @@ import functools
 import pathlib
 from collections.abc import Callable, Iterable, Sequence
 
-from gradlint.checker import Texts
 from gradlint.program.entries import is_script
 from gradlint.program.imports import imports, on_disk, resolve
 from gradlint.source.parse import Source, parse
 from gradlint.source.places import Program
+from gradlint.texts import Texts
 
 _Imported = Callable[[pathlib.Path], frozenset[pathlib.Path]]
 

@@ -25,8 +25,9 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
-from gradlint.source import effects
-from gradlint.source.effects import How, Path
+from gradlint.source import effects, reach
+from gradlint.source.effects import How
+from gradlint.source.reach import Path
 
 if TYPE_CHECKING:
     from gradlint.interpret.counters import Met
@@ -98,7 +99,7 @@ def _is_set_back(m: Machine, met: Met, block: Iterable[ast.AST], frame: Frame, d
 
 def _goes_on(m: Machine, met: Met, value: ast.expr, frame: Frame) -> bool:
     """Whether a value is made of what holds the counter: `count = count + 1`."""
-    return any(_is_met(m, met, path, frame) for path in effects.paths_in(value))
+    return any(_is_met(m, met, path, frame) for path in reach.paths_in(value))
 
 
 def _is_met(m: Machine, met: Met, path: Path, frame: Frame) -> bool:
@@ -136,7 +137,7 @@ def _called(m: Machine, call: effects.Call, frame: Frame) -> Function | None:
 
 def _held(m: Machine, path: Path, frame: Frame) -> Abstract | None:
     """What a name, an attribute or an item of a dict is at this moment; nothing is run for it."""
-    if not path or path[0] in (effects.SUPER, effects.TYPE):
+    if not path or path[0] in (reach.SUPER, reach.TYPE):
         return None
     held: Abstract | None = lookup_name(m, str(path[0]), frame)
     for part in path[1:]:

@@ -16,7 +16,8 @@ from gradlint import memo
 from gradlint.interpret.values import Abstract, Instance, Object, Sequence, Test
 from gradlint.ir import nodes as ir
 from gradlint.source import effects
-from gradlint.source.effects import How, Path
+from gradlint.source.effects import How
+from gradlint.source.reach import Path
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine

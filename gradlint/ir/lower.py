@@ -5,13 +5,13 @@ written.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
-from gradlint import memo
 from gradlint.ir import nodes as ir
 from gradlint.ir import patterns
-from gradlint.source import blocks, document
+from gradlint.ir.scopes import leaves, scope
+from gradlint.source import document
 
 _BINARY = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -25,8 +25,6 @@ _COMPARE = {
     ast.Is: "is",
     ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_LEAVES = (ast.expr_context, ast.Constant, ast.Name)
 _ITEM, _KEY = "<item>", "<key>"  # names that no program has
 _KINDS = {
     ast.List: "list",
@@ -52,68 +50,8 @@ def body(function: ir.Function) -> list[ir.Node]:
             function.cached = [ir.Return(value.at, value)]
         else:
             function.cached = lowering.block(source.body)
-        _scope(function)
+        scope(function)
     return function.cached
-
-
-def _own(statements: list[ast.stmt] | list[ast.expr]) -> Iterator[ast.AST]:
-    """The nodes of a function's own scope, in no order, less the names and constants in it."""
-    pending: list[ast.AST] = list(statements)
-    while pending:
-        node = pending.pop()
-        yield node
-        if isinstance(node, _SCOPES):
-            continue
-        for inner in vars(node).values():  # `ast.iter_child_nodes` takes three times as long
-            if isinstance(inner, list):
-                pending += [each for each in inner if isinstance(each, ast.AST)]
-            elif isinstance(inner, ast.AST) and not isinstance(inner, _LEAVES):
-                pending.append(inner)
-
-
-def _scope(function: ir.Function) -> None:
-    source = function.source
-    inside: Any = [source.body] if isinstance(source, ast.Lambda) else source.body
-    # few can: the expressions of the others are passed over
-    can_yield = "yield" in function.code.rows(function.at)
-    function.is_generator = can_yield and any(
-        isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(inside)
-    )
-    for node in blocks.statements(source, _SCOPES):
-        if isinstance(node, ast.Global):
-            function.globals |= frozenset(node.names)
-        elif isinstance(node, ast.Nonlocal):
-            function.nonlocals |= frozenset(node.names)
-        elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
-            function.arities |= {len(node.value.elts)}
-
-
-@memo.of_programs
-def arities(tree: ast.Module) -> dict[str, frozenset[int]]:
-    """The lengths of the tuples that the methods of a file's classes write down to return, by the
-    methods' names.
-    """
-    found: dict[str, frozenset[int]] = {}
-    for each in (each for each in blocks.statements(tree) if isinstance(each, ast.ClassDef)):
-        for method in (member for member in each.body if isinstance(member, ast.FunctionDef)):
-            values = (
-                node.value
-                for node in blocks.statements(method, _SCOPES)
-                if isinstance(node, ast.Return)
-            )
-            lengths = frozenset(len(value.elts) for value in values if isinstance(value, ast.Tuple))
-            found[method.name] = found.get(method.name, frozenset()) | lengths
-    return found
-
-
-def _leaves(node: ir.If, behind: list[ir.Node]) -> bool | None:
-    """By which answer to what it asks, without a `not`, the loop is left, or the function with
-    nothing to give back.
-    """
-    is_denied = isinstance(node.test, ir.Unary) and node.test.op == "not"
-    if _is_way_out(node.then):
-        return not is_denied
-    return is_denied if _is_way_out(behind if _jumps(node) else node.otherwise) else None
 
 
 def _last(node: ir.If) -> ir.If:
@@ -123,20 +61,8 @@ def _last(node: ir.If) -> ir.If:
     return node
 
 
-def _jumps(node: ir.If) -> bool:
-    """Whether what stands behind it is its other side: `if …: continue`."""
-    return bool(node.then) and isinstance(node.then[-1], ir.Jump) and not node.otherwise
-
-
 def _escapes(block: list[ir.Node]) -> bool:
     return bool(block) and isinstance(block[-1], ir.Jump | ir.Return)
-
-
-def _is_way_out(block: list[ir.Node]) -> bool:
-    match block:
-        case [*_, ir.Jump(kind="break") | ir.Return(value=None)]:
-            return True
-    return False
 
 
 def _at(node: Any) -> ir.Position:
@@ -160,7 +86,7 @@ class _Lowering:
             lowered.extend(made)
         for place, each in enumerate(lowered):
             if isinstance(each, ir.If):
-                each.leaves = _leaves(each, lowered[place + 1 :])
+                each.leaves = leaves(each, lowered[place + 1 :])
                 if isinstance(next(iter(lowered[place + 1 :]), None), ir.Raise):
                     _last(each).is_last = True
         return lowered
@@ -468,7 +394,7 @@ class _Lowering:
         return ir.ImportFrom(_at(node), node.module or "", node.level, names)
 
     def _nothing(self, node: ast.stmt) -> None:
-        """`pass`, and what `_scope` has read."""
+        """`pass`, and what `scope` has read."""
 
     _Pass = _Global = _Nonlocal = _nothing
 

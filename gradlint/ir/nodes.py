@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
-from gradlint.source.effects import Path
 from gradlint.source.parse import characters, split_lines
+from gradlint.source.reach import Path
 
 Position = tuple[int, int, int, int]
 Answer = TypeVar("Answer")
@@ -398,7 +398,7 @@ class ImportFrom(Node):
 
 
 def path_of(node: Node) -> Path:
-    """How something is reached from a name, as `effects.path_of` says it of the syntax tree."""
+    """How something is reached from a name, as `reach.path_of` says it of the syntax tree."""
     match node:
         case Name(id=name):
             return (name,)

@@ -20,7 +20,7 @@ from gradlint.interpret.machine import GradState
 from gradlint.interpret.registry import FUNCTIONS, method, tell
 from gradlint.interpret.values import Abstract, Bound, Call, Function, Tensor
 from gradlint.library.effects import lookup
-from gradlint.source import effects
+from gradlint.source import reach
 from gradlint.source.blocks import walk
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
                 "_"
             ) and _is_gradient(owner):
                 return [(outer, READ)]
-            case ast.Call(func=called) if f"{_DISTRIBUTED}{effects.last(called)}" in FUNCTIONS:
+            case ast.Call(func=called) if f"{_DISTRIBUTED}{reach.last(called)}" in FUNCTIONS:
                 return [(outer, tape.WRITTEN)]
             case ast.Call(func=ast.Attribute(attr=name, value=ast.Name(id="torch"))) if (
                 lookup(name) is not None

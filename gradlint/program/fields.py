@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gradlint import memo
 from gradlint.dataclass import dataclass
-from gradlint.source import effects
+from gradlint.source import effects, reach
 from gradlint.source.blocks import statements
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -90,7 +90,7 @@ class _Deeds:
 def _deeds(method: Method) -> _Deeds:
     parameters = [*method.args.posonlyargs, *method.args.args]
     own = parameters[0].arg if parameters else ""
-    has_its_methods = (own, effects.SUPER, effects.TYPE)
+    has_its_methods = (own, reach.SUPER, reach.TYPE)
     summaries = list(effects.of([method]))
     reads = (read for found in summaries for read in found.does.reads)
     calls = [call for found in summaries for call in found.does.calls if call.is_method]
@@ -114,7 +114,7 @@ def _deeds(method: Method) -> _Deeds:
     )
 
 
-def _of_own(path: effects.Path, own: str) -> str:
+def _of_own(path: reach.Path, own: str) -> str:
     """The attribute of the method's object that something is, or is an item of:
     `self.seen["loss"]`.
     """

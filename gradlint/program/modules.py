@@ -27,7 +27,7 @@ from gradlint.interpret.values import (
     Package,
     Sequence,
 )
-from gradlint.ir import lower
+from gradlint.ir import lower, scopes
 from gradlint.ir import nodes as ir
 from gradlint.program import parts, registries, texts
 from gradlint.program.imports import BESIDE, called, can_mean, imports, neighbours, on_disk, resolve
@@ -294,7 +294,7 @@ class Program:
         """
         self.ask(frame, parts.returns(name))
         return (
-            lower.arities(frame.source.tree).get(name, frozenset())
+            scopes.arities(frame.source.tree).get(name, frozenset())
             if frame.source is not None
             else frozenset()
         )

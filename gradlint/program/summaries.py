@@ -29,7 +29,7 @@ from gradlint.interpret.registry import FUNCTIONS, METHODS
 from gradlint.library.effects import lookup
 from gradlint.program import parts
 from gradlint.program.imports import imports
-from gradlint.source import effects
+from gradlint.source import effects, reach
 from gradlint.source.blocks import statements, walk
 from gradlint.source.effects import Call, Summary
 from gradlint.tape import May
@@ -162,8 +162,7 @@ def _of_value(value: ast.expr, by: _By) -> Iterator[Summary | _Lead]:
     own, *inner = effects.of([value])
     made = [value.func] if isinstance(value, ast.Call) and by is _By.CALL else []
     yield from (
-        (name, _By.GIVEN)
-        for name in own.does.given | {effects.last(each) for each in (value, *made)}
+        (name, _By.GIVEN) for name in own.does.given | {reach.last(each) for each in (value, *made)}
     )
     yield from inner
 
@@ -282,7 +281,7 @@ def _bind(found: _Index, target: ast.expr, value: ast.expr | None) -> None:
         if isinstance(part, ast.Attribute):
             found.fields.add(part.attr)
         if value is not None:
-            found.bind(effects.last(part), value)
+            found.bind(reach.last(part), value)
 
 
 @memo.of_programs

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gradlint import memo
-from gradlint.ir import lower
+from gradlint.ir import scopes
 from gradlint.program import fields, registries
 from gradlint.program.parts import MISSING, NOTHING, SOMETHING, Edited, Text
 from gradlint.program.settings import settings
@@ -39,7 +39,7 @@ def text_of(source: Source | None, word: str) -> Text:
         case "below ":
             return _text(source, fields.relatives(rest, source.tree))
         case "returns ":
-            lengths = lower.arities(source.tree).get(rest, frozenset())
+            lengths = scopes.arities(source.tree).get(rest, frozenset())
             return _text(source, (), map(str, sorted(lengths)))
         case "mentions ":
             return SOMETHING if any(name in source.code.text for name in rest.split()) else NOTHING

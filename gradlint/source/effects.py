@@ -24,6 +24,8 @@ from typing import Any
 from gradlint import memo
 from gradlint.dataclass import dataclass
 from gradlint.source.blocks import walk
+from gradlint.source.reach import Path, last, path_of
+from gradlint.source.touches import FILLS, TOUCHES
 from gradlint.tape import May
 
 # The methods of PyTorch, and of what wraps it, that are the events of a training step.
@@ -45,11 +47,6 @@ STAGES = frozenset(["training_step", "training_step_end", "accumulate"])
 LEARNS = frozenset(["fit", "learn"])  # methods by which the trainer of a library does all of it
 _SETS = May.BIND | May.CLEAR  # setattr(parameter, "grad", None)
 _BUILTINS = {"exec": May.ANYTHING, "eval": May.ANYTHING, "setattr": _SETS, "delattr": _SETS}
-_FILLS = frozenset(["append", "appendleft", "extend", "insert", "add", "update", "setdefault"])
-# where a path begins that goes on with a method of the object's class
-SUPER, TYPE = ("super()", "type()")
-Key = tuple[object]  # of an item: `state["count"]` is ("state", ("count",))
-Path = tuple[str | Key, ...]  # of a name, and of attributes and items below it; () of what has none
 
 
 class How(Enum):
@@ -121,7 +118,7 @@ class Summary:
         """
         found = May(0)
         for node in self.nodes:
-            if touches := _TOUCHES.get(type(node)):
+            if touches := TOUCHES.get(type(node)):
                 found |= touches(node)
         return found
 
@@ -177,33 +174,6 @@ def body(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Seque
 def mentions(block: Iterable[ast.AST]) -> frozenset[str]:
     """Every name and attribute in a block."""
     return frozenset(name for found in of(block) for name in found.mentions)
-
-
-def path_of(node: ast.AST | None) -> Path:
-    """How something is reached from a name; () where it is made on the way."""
-    match node:
-        case ast.Name(id=name):
-            return (name,)
-        case ast.Attribute(value=owner, attr=name):
-            above = path_of(owner)
-            return (*above, name) if above else ()
-        case ast.Subscript(value=owner, slice=ast.Constant(value=key)):
-            above = path_of(owner)
-            return (*above, (key,)) if above else ()
-        case ast.Call(func=ast.Name(id="super")):
-            return (SUPER,)
-        case ast.Call(func=ast.Name(id="type")):
-            return (TYPE,)
-    return ()
-
-
-def paths_in(node: ast.AST) -> Iterator[Path]:
-    """The paths of all that is read in an expression."""
-    return (
-        path_of(part)
-        for part in walk(node)
-        if isinstance(part, ast.Name | ast.Attribute | ast.Subscript)
-    )
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -293,7 +263,7 @@ def _called(found: Deeds, node: ast.Call) -> None:
         return
     if method is not None:
         found.effects |= _of_method(method)
-        if name in _FILLS or name == "clear":
+        if name in FILLS or name == "clear":
             how = How.EMPTIED if name == "clear" else How.FILLED
             found.written[path_of(method.value), how] = None
     given = [*values, method.value] if method is not None else values
@@ -373,109 +343,6 @@ _READS: dict[type[ast.AST], Callable[[Deeds, Any], None]] = {
     ast.IfExp: _either,
     ast.Lambda: _lambda,
 }
-
-
-def _touches_by_assignment(node: ast.Assign | ast.Return) -> May:
-    return _of_comparison(node.value)
-
-
-def _touches_by_update(node: ast.AugAssign) -> May:
-    return May.WRITE | (May.SPOIL if isinstance(node.op, _QUOTIENTS) else May(0))
-
-
-def _touches_by_item(node: ast.Subscript) -> May:
-    return _of_comparison(node.slice) if isinstance(node.ctx, ast.Load) else May.WRITE | May.KEEP
-
-
-def _touches_by_attribute(node: ast.Attribute) -> May:
-    if isinstance(node.ctx, ast.Load):
-        return May(0)
-    return (
-        May.CUT | May.LEAF
-        if node.attr in _FLAGS
-        else May.KEEP
-        if isinstance(node.value, ast.Attribute)
-        else May(0)
-    )
-
-
-def _touches_by_operator(node: ast.BinOp) -> May:
-    own = May.SPOIL if isinstance(node.op, _QUOTIENTS) else May(0)
-    return own | _of_comparison(node.left) | _of_comparison(node.right)
-
-
-def _touches_by_call(node: ast.Call) -> May:
-    found = May(0)
-    for each in node.keywords:
-        found |= _BY_KEYWORD.get(each.arg or "", May(0)) | _of_comparison(each.value)
-    for argument in node.args:
-        found |= _of_comparison(argument)
-    match node.func:
-        case ast.Attribute(attr=name, value=owner):
-            is_written = name.endswith("_") and not name.endswith("__") and last(owner) != "init"
-            found |= _of_comparison(owner) | (May.WRITE if is_written else May(0))
-            found |= May.KEEP if name in _FILLS else May(0)
-            is_function = name == "apply" and path_of(owner) != ("self",)  # MyFunction.apply(x)
-            return found | (May.CUT if is_function else May(0))
-        case ast.Name(id=name):
-            return found | (
-                May.KEEP if name in _CONTAINERS and (node.args or node.keywords) else May(0)
-            )
-    return found
-
-
-def _touches_by_items(node: ast.List | ast.Tuple | ast.Dict | ast.Set) -> May:
-    items = node.values if isinstance(node, ast.Dict) else node.elts
-    return May.KEEP if any(isinstance(each, ast.Call) for each in items) else May(0)
-
-
-def _touches_by_loop(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> May:
-    item = node.value if isinstance(node, ast.DictComp) else node.elt
-    return May.KEEP if isinstance(item, ast.Call) else May(0)
-
-
-def _of_comparison(node: ast.AST | None) -> May:
-    """What is computed from where a comparison holds gets no gradient from there; what a branch
-    asks is no value.
-    """
-    is_value = isinstance(node, ast.Compare) and not all(
-        isinstance(op, _NO_TENSOR) for op in node.ops
-    )
-    return May.CUT if is_value else May(0)
-
-
-_QUOTIENTS = (ast.Div, ast.Pow)
-_NO_TENSOR = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
-_FLAGS = frozenset(["requires_grad", "data"])
-_BY_KEYWORD = {"out": May.WRITE, "inplace": May.WRITE, "requires_grad": May.CUT | May.LEAF}
-_CONTAINERS = frozenset(
-    ["list", "tuple", "dict", "set", "setattr", "deque", "OrderedDict", "defaultdict"]
-)
-_TOUCHES: dict[type[ast.AST], Callable[[Any], May]] = {
-    ast.Assign: _touches_by_assignment,
-    ast.Return: _touches_by_assignment,
-    ast.AugAssign: _touches_by_update,
-    ast.Subscript: _touches_by_item,
-    ast.Attribute: _touches_by_attribute,
-    ast.BinOp: _touches_by_operator,
-    ast.Call: _touches_by_call,
-    ast.List: _touches_by_items,
-    ast.Tuple: _touches_by_items,
-    ast.Set: _touches_by_items,
-    ast.Dict: _touches_by_items,
-    ast.ListComp: _touches_by_loop,
-    ast.SetComp: _touches_by_loop,
-    ast.GeneratorExp: _touches_by_loop,
-    ast.DictComp: _touches_by_loop,
-}
-
-
-def last(node: ast.AST | None) -> str:
-    """The name of a variable, or of an attribute of whatever it is; "" of anything else."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
 
 
 def _is_thing(node: ast.expr) -> bool:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from gradlint import output
-from gradlint.checker import Texts
 from gradlint.finding import Finding, Severity
 from gradlint.report import Outcome, render
 from gradlint.report._object import absolute, as_object, finding_of
 from gradlint.rule import at_run_time
 from gradlint.tape import Tape
+from gradlint.texts import Texts
 from gradlint.trace import frames, opaque, ranks, recurrent, replicas, routes, source, trainers
 from gradlint.trace.assemble import at
 from gradlint.trace.confirm import Confirmation
