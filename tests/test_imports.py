@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 LAYERS = (
     "dataclass", "errors", "garbage", "guess", "memo", "names", "owners", "evidence", "output",
     "room", "watch",
-    "parallel", "finding", "tape", "coverage", "paths", "rule", "rules/", "completion",
+    "parallel", "finding", "tape/", "coverage", "paths", "rule", "rules/", "completion",
     "fingerprint", "report/",
     "ignore", "config", "source/", "library/effects", "ir/", "interpret/", "program/", "contracts/",
     "program/entries", "interpret/driving", "interpret/session", "library/", "digests", "records",
@@ -26,7 +26,7 @@ LAYERS = (
     "mending", "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
-    "rules/": {"dataclass", "names", "owners", "tape", "paths", "finding", "rule", "rules/"},
+    "rules/": {"dataclass", "names", "owners", "tape/", "paths", "finding", "rule", "rules/"},
     "training/": {"training/"},
 }
 MAY_IMPORT_TORCH = (
