@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradlint_rules.asked import of_paths, of_tape
+from gradlint_rules.cached import of_paths, of_tape
 
 from gradlint.finding import Span
 from gradlint.paths import Paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import conditions, filters, kept
+from gradlint.interpret import conditions, filters, retention
 from gradlint.interpret.iteration import is_endless, shorten
 from gradlint.interpret.keys import hashable
 from gradlint.interpret.machine import EVALUATE, handles
@@ -52,7 +52,7 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
     if node.value is not None:
         return mapping
     if node.kind != "generator" and len(m.sinks) > sinks:
-        kept.report_list(m, items, m.sinks[sinks:], frame.span(node.element))
+        retention.report_list(m, items, m.sinks[sinks:], frame.span(node.element))
     made = Sequence(node.kind, items, at=frame.span(node))
     if not m.session.is_training(node):
         shorten(m, made)
@@ -106,4 +106,4 @@ def _clauses(
         m.iterate(source, step, call)
         if not is_endless(source):
             loop.ends()
-        kept.report(m, loop)
+        retention.report(m, loop)

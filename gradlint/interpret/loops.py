@@ -11,7 +11,7 @@ from gradlint.interpret import (
     conditions,
     cycles,
     filters,
-    kept,
+    retention,
 )
 from gradlint.interpret.iteration import is_endless, is_window
 from gradlint.interpret.machine import (
@@ -60,7 +60,7 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
                 if loop.drains is not None:
                     # in the last one it found nothing left
                     m.turn(loop, min(loop.round, loop.drains))
-                kept.report(m, loop)
+                retention.report(m, loop)
                 return None
             if signal is not None and signal.kind == "return":
                 return signal
@@ -68,7 +68,7 @@ def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
                 loop.is_on_the_way()
         frame.is_endless = frame.is_endless or isinstance(node.test, ir.Literal)
         m.emit(tape.Fact(at=frame.span(node), what="endless", text=frame.text(node.test)))
-        kept.report(m, loop)
+        retention.report(m, loop)
     return m.execute(node.otherwise, frame) if not isinstance(node.test, ir.Literal) else None
 
 
@@ -146,7 +146,7 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
             m.iterate(m.unknown(frame.text(node.iterable), data=True), visit, at)
         if not ended and not is_endless(iterable):
             loop.ends()
-        kept.report(m, loop)
+        retention.report(m, loop)
     if ended:
         return ended[0] if ended[0].kind == "return" else None
     return m.execute(node.otherwise, frame)

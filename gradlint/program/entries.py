@@ -24,15 +24,15 @@ _ENTERED = May.BACKWARD | May.CLEAR | May.CLIP
 _EVENTS = frozenset(name for name, may in effects.EVENTS.items() if may & _ENTERED)
 # what is wrong with them shows in the function that makes them
 MAKERS = frozenset(["autocast", "GradScaler"])
-_TOLD = frozenset(["forward"])  # who calls a `forward` that runs a backward is no trainer
+_NOT_CALLERS = frozenset(["forward"])  # who calls a `forward` that runs a backward is no trainer
 SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
 # methods whose result a framework back-propagates
 HOOKS = frozenset(["training_step", "compute_loss"])
-_LEARNS = effects.LEARNS | {"train"}  # what trainers of libraries are asked for
+_LIBRARY_TRAINERS = effects.LEARNS | {"train"}  # what trainers of libraries are asked for
 _NAMED = MAKERS | HOOKS
 _DEFINED = _NAMED | _EVENTS
-_SPOKEN = tuple(sorted([*_EVENTS, *_NAMED, "autograd"]))
-_ASKED_FOR = tuple(f".{name}(" for name in sorted(_LEARNS))
+_TRIGGER_NAMES = tuple(sorted([*_EVENTS, *_NAMED, "autograd"]))
+_CALL_PATTERNS = tuple(f".{name}(" for name in sorted(_LIBRARY_TRAINERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class _Definition:
 
 def speaks_of_training(source: Source) -> bool:
     """Whether the code of a file names a part of a training step, or what has a library do it."""
-    return _holds(source.text, (*_SPOKEN, *_ASKED_FOR)) and any(
+    return _holds(source.text, (*_TRIGGER_NAMES, *_CALL_PATTERNS)) and any(
         map(_speaks, effects.of([source.tree]))
     )
 
@@ -114,9 +114,9 @@ def _speaks(found: effects.Summary) -> bool:
         or not _DEFINED.isdisjoint(defined)
     ):
         return True
-    if _LEARNS.isdisjoint(found.attributes):
+    if _LIBRARY_TRAINERS.isdisjoint(found.attributes):
         return False
-    return any(call.is_method and call.name in _LEARNS for call in found.does.calls)
+    return any(call.is_method and call.name in _LIBRARY_TRAINERS for call in found.does.calls)
 
 
 def is_test(path: Path, entry: Entry) -> bool:
@@ -145,7 +145,7 @@ def _is_entered(source: Source) -> bool:
     if "__name__" in source.text and _is_guarded(source.tree):
         return True
     return any(map(_acts, source.tree.body)) and (
-        _holds(source.text, _SPOKEN) or not in_package(source.path)
+        _holds(source.text, _TRIGGER_NAMES) or not in_package(source.path)
     )
 
 
@@ -181,10 +181,10 @@ def entries(source: Source) -> list[Entry]:
     tree = source.tree
     known = (
         list(_definitions(source, tree.body, ()))
-        if "torch" in source.text or _holds(source.text, _SPOKEN)
+        if "torch" in source.text or _holds(source.text, _TRIGGER_NAMES)
         else []
     )
-    definitions = known if _holds(source.text, _SPOKEN) else []
+    definitions = known if _holds(source.text, _TRIGGER_NAMES) else []
     reaching = _reaching(definitions)
     is_entered = _is_entered(source) or _trains_on_top(tree, reaching)
     found = [Entry((), 1, speaks_of_training(source))] if is_entered else []
@@ -275,7 +275,7 @@ def _text(source: Source, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 def _reaching(definitions: list[_Definition]) -> list[_Definition]:
     """The definitions that trigger something, or name one that does."""
     reaching = {d: d.triggers() for d in definitions}
-    names = frozenset(d.name for d in definitions if reaching[d]) - _TOLD
+    names = frozenset(d.name for d in definitions if reaching[d]) - _NOT_CALLERS
     while names:
         more = [
             d for d in definitions if not reaching[d] and d.path[-1] != "forward" and d.says(names)

@@ -119,13 +119,13 @@ def _message(found: Starved) -> str:
 
 
 def _not_implemented(paths: Paths) -> Iterator[Report]:
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for sink in arrivals(paths):
         met = [(arrival, value) for arrival in sink if (value := _missing(arrival)) is not None]
         for arrival, value in met:
-            if value.at in told:
+            if value.at in reported:
                 continue
-            told.add(value.at)
+            reported.add(value.at)
             rivals = [rival for rival in sink if all(rival is not other for other, _ in met)]
             decisions = conditions(arrival, rivals, value.at)
             lack = f"torch implements no derivative of {maker(value)}"

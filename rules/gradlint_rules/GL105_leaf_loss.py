@@ -100,12 +100,12 @@ _HELP = (
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every re-leafing that leaves a loss with no other source of gradient."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for sink in arrivals(paths):
         made = [(arrival, *found) for arrival in sink if (found := _made_leaf(arrival)) is not None]
         for arrival, leaf, cut in made:
-            if leaf.at not in told and _is_never_read(leaf.at, paths):
-                told.add(leaf.at)
+            if leaf.at not in reported and _is_never_read(leaf.at, paths):
+                reported.add(leaf.at)
                 rivals = [
                     rival for rival in sink if all(rival is not other for other, _, _ in made)
                 ]

@@ -117,7 +117,7 @@ from gradlint.tape import (
     Value,
 )  # fmt: skip
 from gradlint_rules.answers import asked, is_given
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.computed import losses, used
 from gradlint_rules.copies import WRITTEN, Written
 from gradlint_rules.held import distinct, overlap

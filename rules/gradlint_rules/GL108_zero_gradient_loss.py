@@ -103,14 +103,14 @@ _HELP = (
 
 def check(paths: Paths) -> Iterator[Report]:
     """The operation of zero gradient that every route of a loss passes."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for sink in arrivals(paths):
         blocked = [
             (arrival, value) for arrival in sink if (value := _obstacle(arrival.loss)) is not None
         ]
         for arrival, value in blocked:
-            if value.at not in told and not is_bypassed(value, arrival.tape):
-                told.add(value.at)
+            if value.at not in reported and not is_bypassed(value, arrival.tape):
+                reported.add(value.at)
                 rivals = [
                     rival for rival in sink if all(rival is not other for other, _ in blocked)
                 ]

@@ -157,23 +157,23 @@ _WEIGHTS |= {"count", "num", "number", "temperature", "factor", "ratio", "gamma"
 
 def check(paths: Paths) -> Iterator[Report]:
     """The cuts that leave a term, or half of a formula, of a loss without gradient."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for sink in arrivals(paths):
         for arrival in sink:
             for term, cut in _dead_terms(arrival.sink):
-                if place(cut) not in told and _is_known_to_carry(cut, arrival.tape):
-                    told |= {place(cut), cut.at}
+                if place(cut) not in reported and _is_known_to_carry(cut, arrival.tape):
+                    reported |= {place(cut), cut.at}
                     yield _report_term(arrival, cut, term)
             sums = (value for value in skeleton(arrival.sink.value) if bare(value.op) in SUMS)
             for term, cut in idle_terms(arrival.tape, arrival.sink, sums):
-                if cut.at not in told:
-                    told.add(cut.at)
+                if cut.at not in reported:
+                    reported.add(cut.at)
                     yield _report_idle(arrival, cut, term)
             is_cut_short = any(value.cut in CUTS for value in cut_short(arrival.sink, arrival.tape))
             for cut, share in _dead_shares(arrival.sink) if is_cut_short else ():
-                is_known = cut.at not in told and _is_known_to_carry(cut, arrival.tape)
+                is_known = cut.at not in reported and _is_known_to_carry(cut, arrival.tape)
                 if is_known and not _is_taught_by_another(cut, arrival):
-                    told.add(cut.at)
+                    reported.add(cut.at)
                     yield _report(arrival, cut, share)
 
 

@@ -68,7 +68,7 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Backward, Cut, Value, ancestors
 from gradlint_rules.arrivals import Arrival
-from gradlint_rules.met import met
+from gradlint_rules.encounters import encountered
 from gradlint_rules.starved import cut_short, is_cut
 from gradlint_rules.uncut import safe, unsafe, values_of
 from gradlint_rules.words import loss_of
@@ -80,7 +80,7 @@ _HELP = "Pass `use_reentrant=False`, or make the input require grad (`x.requires
 
 def check(paths: Paths) -> Iterator[Report]:
     """The checkpoints that cut a route to a loss."""
-    for found in met(paths, _cuts):
+    for found in encountered(paths, _cuts):
         cause = f"no input of this reentrant checkpoint requires grad{found.condition}"
         message = f"{cause}: what is trained inside gets no gradient from {loss_of(found.sink)}"
         yield Report(found.at, message, _HELP, found.related())

@@ -86,7 +86,7 @@ from gradlint.tape import (
     Value,
     graph,
 )  # fmt: skip
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import distinct, identities, overlap, reached
 from gradlint_rules.scalars import is_scalar
@@ -122,15 +122,15 @@ def check(paths: Paths) -> Iterator[Report]:
     needed = {_key(fact) for fact in paths.some(used)}
     sinks = paths.some(Tape.backwards) if found else ()
     trained = distinct(leaf for sink in sinks for leaf in sink.leaves)
-    told: set[_Key] = set()
+    reported: set[_Key] = set()
     shared = {at for at, _ in needed}
     # in one round, and so in all
     measures = {_key(unused.fact) for _, unused in found if _is_measure(unused)}
     for tape, unused in found:
         only = _trained_by_it_alone(unused, tape, trained)
         key = _key(unused.fact)
-        if key not in told and (only or _is_left(unused, tape, measures, shared)):
-            told.add(key)
+        if key not in reported and (only or _is_left(unused, tape, measures, shared)):
+            reported.add(key)
             yield _report(unused, only, needed)
 
 

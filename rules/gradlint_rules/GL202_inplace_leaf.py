@@ -74,12 +74,12 @@ _HELP = "Update it under `with torch.no_grad():`, or compute a new tensor from i
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every write that torch refuses because it would change a leaf."""
-    told: set[tuple[str, int, int, int]] = set()
+    reported: set[tuple[str, int, int, int]] = set()
     for event in paths.some(_refused):
         at = event.write.at
         begins = at.path, at.cell, at.line, at.column  # of `p.mul_(a).add_(b)`, the first raises
-        if begins not in told:
-            told.add(begins)
+        if begins not in reported:
+            reported.add(begins)
             related = places(event.write.at, *calls(event.write.stack, ()))
             yield Report(event.write.at, _message(event), _HELP, related, hints=_written(event))
 

@@ -97,11 +97,11 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _out_of_view(paths: Paths) -> Iterator[Report]:
     """Steps of optimizers that are handed in, over models that are, too."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for found in paths.some(outrun):
         at = found.step.at
-        if at not in told:
-            told.add(at)
+        if at not in reported:
+            reported.add(at)
             graph = (
                 f"the graph of {loss_of(found.sink)} has run through before ({quoted(found.made)})"
             )

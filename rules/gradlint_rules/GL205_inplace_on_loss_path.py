@@ -91,13 +91,13 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every harmless write to a value with gradient that a backward runs through."""
     if not any(paths.some(Tape.backwards)):
         return
-    told = {write.at for write in paths.some(spoilt)}
-    told |= {
+    reported = {write.at for write in paths.some(spoilt)}
+    reported |= {
         event.write.at for event in paths.some(lambda tape: tape.of(InPlace)) if _is_refused(event)
     }
     for event in paths.some(_on_loss_path):
-        if event.write.at not in told:
-            told.add(event.write.at)
+        if event.write.at not in reported:
+            reported.add(event.write.at)
             yield Report(event.write.at, _message(event), _HELP)
 
 

@@ -76,10 +76,10 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every fact `discarded-result`: `value` is the result, `detail` the operation, `at` the
     statement.
     """
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for event in paths.some(lambda tape: tape.facts(FACT)):
-        if event.at not in told and not _is_run(event):
-            told.add(event.at)
+        if event.at not in reported and not _is_run(event):
+            reported.add(event.at)
             yield Report(event.at, _message(event), _help(event), hints=_called_on(event))
 
 

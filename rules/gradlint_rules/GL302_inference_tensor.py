@@ -92,11 +92,11 @@ class _Use:
 
 def check(paths: Paths) -> Iterator[Report]:
     """The `inference_mode` (`cut_at` of its tensors) behind every use that torch refuses."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for use in paths.some(_uses):
         at = use.value.cut_at or use.value.at
-        if at not in told:
-            told.add(at)
+        if at not in reported:
+            reported.add(at)
             said = f"{quoted(use.value)} is an inference tensor, and {use.what}"
             related = places(
                 at, *calls(use.value.stack, use.stack), Related(use.at, f"{use.what} here")

@@ -87,10 +87,10 @@ _WITHOUT_GRADIENT = frozenset(["no_grad", "inference_mode"])
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every context of torch that is thrown away."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts(FACT)):
-        if fact.at not in told:
-            told.add(fact.at)
+        if fact.at not in reported:
+            reported.add(fact.at)
             yield _report(fact)
 
 

@@ -103,14 +103,14 @@ _HELP = "Call `train()` at the start of each epoch, and after each evaluation wi
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every `eval()` for an evaluation after which the model is trained in eval mode."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     if not any(paths.some(lambda tape: tape.of(TrainMode) and tape.of(Backward))):
         return
     unused = _unused(paths)
     updates = any(map(_updates, paths.some(lambda tape: tape.among(*_UPDATING))))
     for mode, sink in paths.some(lambda tape: _leaks(tape, unused)):
-        if mode.at not in told and (updates or not _is_in_view(sink)):
-            told.add(mode.at)
+        if mode.at not in reported and (updates or not _is_in_view(sink)):
+            reported.add(mode.at)
             yield _report(mode, sink)
 
 

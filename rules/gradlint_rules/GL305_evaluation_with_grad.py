@@ -57,7 +57,7 @@ from gradlint.finding import Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Iteration, May, ModuleCall, Tape, TrainMode, leaves
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.evaluated import back_propagated, calls_in_eval_mode
 from gradlint_rules.words import places
 
@@ -67,10 +67,10 @@ _HELP = "Put the loop under `torch.no_grad()` or `torch.inference_mode()`."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every loop that records graphs of a model in eval mode and back-propagates none of them."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for loop, call, mode in paths.some(_unused):
-        if loop not in told and _is_never_used(call.at, paths):
-            told.add(loop)
+        if loop not in reported and _is_never_used(call.at, paths):
+            reported.add(loop)
             yield _report(loop, call, mode)
 
 

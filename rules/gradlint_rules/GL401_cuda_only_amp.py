@@ -101,10 +101,10 @@ _MADE = ("autocast", "GradScaler")
 def check(paths: Paths) -> Iterator[Report]:
     """Every autocast and scaler for CUDA that is enabled on a path without it."""
     found = choices(paths)
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for fact, report in paths.some(lambda tape: _found(tape, found)):
-        if fact.at not in told and not is_checked(fact, paths):
-            told.add(fact.at)
+        if fact.at not in reported and not is_checked(fact, paths):
+            reported.add(fact.at)
             yield report
 
 

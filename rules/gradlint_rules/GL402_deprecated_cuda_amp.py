@@ -74,12 +74,12 @@ _VERSIONS = re.compile(r"version|torch_|TORCH|\b(?:has|get)attr\(.*(?:torch|amp)
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every use of the old names that is not the branch of a test of torch's version."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts(AMP)):
         amp = Amp.read(fact)
-        if not amp.name.startswith(_OLD) or amp.by_version or fact.at in told:
+        if not amp.name.startswith(_OLD) or amp.by_version or fact.at in reported:
             continue
-        told.add(fact.at)
+        reported.add(fact.at)
         if not any(_VERSIONS.search(decision.text) for decision in gates(fact, paths)):
             yield Report(fact.at, *_words(amp), places(fact.at, *calls(fact.stack, ())))
 

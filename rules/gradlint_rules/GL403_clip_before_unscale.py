@@ -95,14 +95,14 @@ _CLIPS = ("clip", "clamp")
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every clip of gradients that are still scaled; a mere measurement of their norm is a note."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for meeting in paths.some(meetings):
         clip = meeting.event
-        if isinstance(clip, OptimizerStep) or not meeting.scaled or clip.at in told:
+        if isinstance(clip, OptimizerStep) or not meeting.scaled or clip.at in reported:
             continue
         decided = _decided(meeting, clip)
         if (decided or _is_clip(clip)) and not is_gated(meeting, paths, Unscale, May.CLIP):
-            told.add(clip.at)
+            reported.add(clip.at)
             yield _report(meeting, clip, decided)
 
 

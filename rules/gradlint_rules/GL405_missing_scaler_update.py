@@ -73,10 +73,10 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every step of a scaler that the next one of the same optimizer, or its unscaling, follows
     without an update.
     """
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for tape, first, second in paths.some(_repeated):
-        if first.at not in told and not _is_gated(first, paths):
-            told.add(first.at)
+        if first.at not in reported and not _is_gated(first, paths):
+            reported.add(first.at)
             yield _report(
                 first, second, {"elsewhere": "yes"} if _is_updated_elsewhere(first, tape) else {}
             )

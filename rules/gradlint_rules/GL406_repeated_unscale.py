@@ -86,18 +86,18 @@ _HELP = "Unscale each optimizer once, right before the step; clip all of its par
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every `unscale_` of what an earlier one has unscaled, or a step in the same round."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     found = list(paths.some(_repeated))
     repeated = {id(again) for _, again in found}
     unscaled = paths.some(lambda tape: tape.of(Unscale))
     alone = {event.at for event in unscaled if id(event) not in repeated}
     for first, again in found:
-        if again.at not in told:
-            told.add(again.at)
+        if again.at not in reported:
+            reported.add(again.at)
             yield _report(first, again, is_alone=again.at in alone and first.at != again.at)
     for fact in paths.some(lambda tape: tape.facts("accelerator-unscales")):
-        if fact.at not in told:
-            told.add(fact.at)
+        if fact.at not in reported:
+            reported.add(fact.at)
             yield _within_a_window(fact)
 
 

@@ -76,10 +76,10 @@ _HELP = "Keep the parameters in float32 and compute under `torch.autocast`."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every cast to float16 of parameters whose gradients a scaler unscales."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for cast, use in paths.some(_unscaled_in_half):
-        if cast.at not in told:
-            told.add(cast.at)
+        if cast.at not in reported:
+            reported.add(cast.at)
             yield _report(cast, use)
 
 

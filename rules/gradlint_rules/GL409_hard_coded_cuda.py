@@ -81,10 +81,10 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every place that is CUDA on all paths, on a path that runs elsewhere."""
     found = choices(paths)
     named = {fact.at for fact in paths.some(placed_by_name)}
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for fact, elsewhere in paths.some(lambda tape: _on_cuda(tape, found)):
-        if fact.at in named - told and not is_checked(fact, paths):
-            told.add(fact.at)
+        if fact.at in named - reported and not is_checked(fact, paths):
+            reported.add(fact.at)
             yield _report(fact, elsewhere)
 
 

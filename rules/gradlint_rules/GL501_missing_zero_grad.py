@@ -129,21 +129,21 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every loss whose gradient is added to what a step has used already, on every path that steps
     on it twice.
     """
-    told: set[Span | tuple[Key, _Identity]] = set()
+    reported: set[Span | tuple[Key, _Identity]] = set()
     for account, update, sink in _never_cleared(accounts(paths), paths):
         # however many losses one clearing is missing for
         root = (key(update.step), account.optimizer.identity)
-        if not {sink.at, root} & told:
-            told |= {sink.at, root}
+        if not {sink.at, root} & reported:
+            reported |= {sink.at, root}
             yield _report(account, update, sink)
     for account in accounts(paths):
         for own, other, clearing, step in left_overs(account):
-            if own.at not in told:
-                told.add(own.at)
+            if own.at not in reported:
+                reported.add(own.at)
                 yield _report_left(account, own, other, [clearing, step])
     for account, update, sink in _never_cleared(by_hand(paths), paths):
-        if sink.at not in told and not _may_be_cleared(account.tape, sink):
-            told.add(sink.at)
+        if sink.at not in reported and not _may_be_cleared(account.tape, sink):
+            reported.add(sink.at)
             yield _report_by_hand(update, sink)
 
 

@@ -85,7 +85,7 @@ from gradlint.tape import (
 )
 from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, accounts_on, key
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.clearing import cleared_before, cleared_before_loop
 from gradlint_rules.rounds import cleared_rounds, is_own, is_tapped
 from gradlint_rules.training import stepped_in_window, stepped_late
@@ -101,15 +101,15 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every clearing that leaves a step with nothing, where it never finds a gradient, or with one
     loss of two.
     """
-    told: set[Span] = set()
+    reported: set[Span] = set()
     found = [each for each in paths.some(_wiped_on) if _is_never_fed(key(each[1].step), paths)]
     for account, update, wiped in (
         *_without_forgotten(paths, found),
         *_halves(paths),
         *_beside_probes(paths),
     ):
-        if wiped.clearing.at not in told:
-            told.add(wiped.clearing.at)
+        if wiped.clearing.at not in reported:
+            reported.add(wiped.clearing.at)
             yield _report(account, update, wiped)
 
 

@@ -121,16 +121,16 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every loss that is back-propagated whole in several rounds before one step."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for account, update, sinks, count, hints in (*_counted(paths), *_inner(paths)):
         sink = sinks[0]
-        if sink.at in told or not is_whole_mean(sinks):
+        if sink.at in reported or not is_whole_mean(sinks):
             continue
         if any(map(_is_of_all, sinks)) or any(map(_is_out_of_view, sinks[1:])):
             continue
         if _is_divided(account.tape, sinks, update.step):
             continue
-        told.add(sink.at)
+        reported.add(sink.at)
         yield _report(account, update, sink, count, hints)
 
 

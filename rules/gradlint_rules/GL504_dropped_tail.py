@@ -64,7 +64,7 @@ from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, End, May, Tape
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.remainders import with_the_rest
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import (

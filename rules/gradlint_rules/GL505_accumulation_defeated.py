@@ -84,10 +84,10 @@ _HELP = "Clear right after the step, under the same condition."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every clearing within a window that a step then uses."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for report in (*_within_windows(paths), *_within_loops(paths), *_of_shares(paths)):
-        if report.at not in told:
-            told.add(report.at)
+        if report.at not in reported:
+            reported.add(report.at)
             yield report
 
 

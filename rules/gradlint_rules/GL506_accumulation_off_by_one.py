@@ -73,11 +73,11 @@ _HELP = "Count from 1: `if (i + 1) % n == 0:`."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every condition that lets the first micro-batch through alone."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for accumulation in accumulations(paths):
         gate = accumulation.gate
-        if gate.at not in told and is_counted(accumulation) and accumulation.is_early:
-            told.add(gate.at)
+        if gate.at not in reported and is_counted(accumulation) and accumulation.is_early:
+            reported.add(gate.at)
             yield _report(accumulation)
 
 

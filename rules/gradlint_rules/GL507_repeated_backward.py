@@ -117,13 +117,13 @@ _Freed = tuple[Arrival, Value, Backward]
 def check(paths: Paths) -> Iterator[Report]:
     """Every backward through what an earlier one freed."""
     freed = {id(sink): (value, first) for sink, value, first in paths.some(_repeated)}
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for at_sink in arrivals(paths):
         again = [
             (arrival, *freed[id(arrival.sink)]) for arrival in at_sink if id(arrival.sink) in freed
         ]
-        if again and again[0][0].sink.at not in told:
-            told.add(again[0][0].sink.at)
+        if again and again[0][0].sink.at not in reported:
+            reported.add(again[0][0].sink.at)
             rivals = [arrival for arrival in at_sink if id(arrival.sink) not in freed]
             yield _report(again[0], rivals)
 

@@ -92,7 +92,7 @@ from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Iteration, Kept, Kind, May, OptimizerStep, Tape, Value
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.devices import is_below
 from gradlint_rules.keeping import kept_detached
 from gradlint_rules.uncut import safe
@@ -113,10 +113,10 @@ _BETWEEN = "Detach it behind the backward, before the next iteration begins."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Everything kept with its graph that no later backward needs."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for tape, event in paths.some(_retained):
-        if event.at not in told and _is_never_needed((event.at, event.how), paths):
-            told.add(event.at)
+        if event.at not in reported and _is_never_needed((event.at, event.how), paths):
+            reported.add(event.at)
             yield _report(event, tape)
 
 

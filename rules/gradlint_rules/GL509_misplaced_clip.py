@@ -63,7 +63,7 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Clip, May, Optimizer, OptimizerStep, Tape, Unscale
 from gradlint_rules.accounts import Account, Clipped, Key, accounts_on, key
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.held import identities, reached, share
 from gradlint_rules.training import clipped_between
 from gradlint_rules.uncut import safe, unsafe

@@ -68,10 +68,10 @@ _HELP = "Keep the parameters in a list: `list(model.parameters())`."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every use of a generator of parameters that is empty by then."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts("exhausted")):
-        if fact.at not in told:
-            told.add(fact.at)
+        if fact.at not in reported:
+            reported.add(fact.at)
             before = [Related(at, message) for at, message in fact.related]
             yield Report(fact.at, _message(fact), _HELP, places(fact.at, *before))
 

@@ -79,7 +79,7 @@ from gradlint.tape import (
     Value,
     ancestors,
 )  # fmt: skip
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.held import common_place
 from gradlint_rules.order import names_of, related_statement, together
 from gradlint_rules.uncut import unsafe

@@ -90,7 +90,7 @@ from gradlint.finding import NOT_SHOWN, Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Clip, Fact, May, Optimizer, Tape, Value
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.overwritten import set_after
 from gradlint_rules.structure import as_parameter, registered
 from gradlint_rules.uncut import unsafe

@@ -79,11 +79,11 @@ _WHAT = {
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every non-leaf in the place of a leaf."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts(*_WHAT)):
         value = fact.value
-        if value is not None and _is_meant_as_leaf(fact, value) and value.at not in told:
-            told.add(value.at)
+        if value is not None and _is_meant_as_leaf(fact, value) and value.at not in reported:
+            reported.add(value.at)
             yield _report(fact, value)
 
 

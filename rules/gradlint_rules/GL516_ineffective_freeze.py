@@ -90,17 +90,17 @@ _WHY = {
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every freezing in vain of what a later backward trains."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for fact in paths.some(_frozen_in_vain):
-        if fact.at not in told:
-            told.add(fact.at)
+        if fact.at not in reported:
+            reported.add(fact.at)
             unknown = f"sets `{fact.detail}`, which torch does not know", "Write `requires_grad`."
             why, advice = _WHY.get(fact.detail, unknown)
             message = f"`{fact.text}` {why}: these parameters go on training"
             yield Report(fact.at, message, advice, places(fact.at))
     for fact in paths.some(_thawed_in_vain):
-        if fact.at not in told:
-            told.add(fact.at)
+        if fact.at not in reported:
+            reported.add(fact.at)
             message = (
                 f"`{fact.text}` makes a leaf of its own that nothing uses: the frozen parameter "
                 "stays frozen"

@@ -71,7 +71,7 @@ from gradlint.finding import Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Fact, May, Optimizer, OptimizerStep, Parameter, Tape
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.words import calls, listed, places
 
 SEVERITY = Severity.WARNING

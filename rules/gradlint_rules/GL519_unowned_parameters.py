@@ -79,7 +79,7 @@ from gradlint.tape import (
 )
 from gradlint.tape import ancestors as ancestors_of
 from gradlint_rules import GL511_missing_step, GL513_stale_optimizer
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.held import common_place, identities
 from gradlint_rules.numbers import unchanged
 from gradlint_rules.words import calls, owners, places, shortly, to_sink

@@ -69,7 +69,7 @@ from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Backward, Clip, May, OptimizerStep, Parameter, Tape, ZeroGrad
 from gradlint_rules.accounts import Key, accounts_on, key
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.held import identities, reached, share
 from gradlint_rules.words import backward, calls, listed, places
 

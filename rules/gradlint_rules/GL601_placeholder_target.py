@@ -153,7 +153,7 @@ class _Sample:
 def check(paths: Paths) -> Iterator[Report]:
     """Every part of a sample that is read on one path and made up on another."""
     samples = list(paths.some(_samples))
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for part in sorted({part for sample in samples for part in sample.parts}):
         read = [sample for sample in samples if sample.says(part) == "read"]
         if not any(_is_target(part, sample.parts) for sample in read):
@@ -161,13 +161,13 @@ def check(paths: Paths) -> Iterator[Report]:
         if any(sample.says(part) == "counted" for sample in samples):
             continue
         made = [sample for sample in samples if sample.says(part) in ("zero", "made")]
-        told |= set(_coded(part, made))
+        reported |= set(_coded(part, made))
         for sample in made:
             at = sample.parts[part].at
-            if at in told or _is_drawn(part, sample) or _is_told_apart(part, sample, read):
+            if at in reported or _is_drawn(part, sample) or _is_told_apart(part, sample, read):
                 continue
             if _is_for_the_sample(sample, read):
-                told.add(at)
+                reported.add(at)
                 yield Report(at, _MESSAGE, _HELP)
 
 

@@ -78,8 +78,8 @@ from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value
 from gradlint_rules import GL602_empty_mean
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.encounters import Encounter, encountered
 from gradlint_rules.guards import CHOICES, guarded, infinite, is_scaling
-from gradlint_rules.met import Met, met
 from gradlint_rules.numeric import harmless_elsewhere
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, taught
@@ -105,11 +105,11 @@ def check(paths: Paths) -> Iterator[Report]:
     """The choices around what is undefined where it is not chosen; and what a run saw to make a
     gradient infinite.
     """
-    told: set[Span] = set()
-    for found in met(paths, _choices):
+    reported: set[Span] = set()
+    for found in encountered(paths, _choices):
         vain = list(guarded(found.value))
         operation = vain[0].operation
-        told |= {found.at, operation.at}
+        reported |= {found.at, operation.at}
         place = _WHERE.get(bare(operation.op), "where this does not choose it")
         cause = (
             f"{maker(operation)} has no finite derivative {place}, and only its value is "
@@ -131,17 +131,17 @@ def check(paths: Paths) -> Iterator[Report]:
             severity=severity_in(found.sink, operation),
             hints=hints,
         )
-    for found in met(paths, _scaled):
-        if found.at not in told:
-            told.add(found.at)
+    for found in encountered(paths, _scaled):
+        if found.at not in reported:
+            reported.add(found.at)
             yield _infinite(found)
 
     seen = list(paths.some(lambda tape: tape.facts("not-finite")))
     # that says why
-    told |= {report.at for report in GL602_empty_mean.check(paths)} if seen else set()
+    reported |= {report.at for report in GL602_empty_mean.check(paths)} if seen else set()
     for fact in seen:
-        if fact.value is not None and fact.value.at not in told:
-            told.add(fact.value.at)
+        if fact.value is not None and fact.value.at not in reported:
+            reported.add(fact.value.at)
             yield _seen(fact.value)
 
 
@@ -157,7 +157,7 @@ def _seen(value: Value) -> Report:
     )
 
 
-def _infinite(found: Met) -> Report:
+def _infinite(found: Encounter) -> Report:
     """Of infinity that is multiplied by something learned, whose gradient is `0 * inf`."""
     choice = infinite(found.value)
     assert choice is not None

@@ -71,9 +71,9 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value, ancestors
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.encounters import encountered
 from gradlint_rules.guards import guarded_in
 from gradlint_rules.limits import is_bounded, is_within
-from gradlint_rules.met import met
 from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.numeric import logarithm_at_once
 from gradlint_rules.uncut import safe
@@ -95,7 +95,7 @@ _NEAR_ONE = 15.0  # their sigmoid is below one
 
 def check(paths: Paths) -> Iterator[Report]:
     """The logarithms of probabilities on the way to a loss."""
-    for found in met(paths, _logs):
+    for found in encountered(paths, _logs):
         probability, is_complement = _probability(found.value) or (found.value, False)
         kind = _kind(probability)
         said = f"one minus {maker(probability)}" if is_complement else maker(probability)
@@ -106,7 +106,7 @@ def check(paths: Paths) -> Iterator[Report]:
         yield Report(
             found.at, message, f"Compute both at once with {stable}, from the logits.", related
         )
-    for found in met(paths, _softpluses):
+    for found in encountered(paths, _softpluses):
         exponential = _exponential(found.value) or found.value
         message = (
             f"{maker(exponential)} is infinite where its argument is large, and the gradient of "

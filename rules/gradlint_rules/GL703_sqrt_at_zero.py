@@ -69,8 +69,8 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Value, users_among
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.encounters import encountered
 from gradlint_rules.guards import guarded_in
-from gradlint_rules.met import met
 from gradlint_rules.numbers import zero_with
 from gradlint_rules.numeric import with_epsilon
 from gradlint_rules.signs import is_square
@@ -88,7 +88,7 @@ _ROOTS = frozenset(["sqrt", "rsqrt", "pow", "hypot"])
 
 def check(paths: Paths) -> Iterator[Report]:
     """The roots of squares on the way to a loss."""
-    for found in met(paths, _roots):
+    for found in encountered(paths, _roots):
         cause = f"{maker(found.value)} is taken of squares that can be zero{found.condition}"
         hints = {"asked": "yes"} if _is_asked(found.value, found.arrival) else {}
         yield Report(
@@ -105,10 +105,10 @@ def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
         return
     values = taught(arrival.sink, arrival.tape)
     roots = [value for value in values if _is_root(value) and value.inputs[0].requires_grad]
-    told = _told(roots, values) if roots else set()
+    reported = _told(roots, values) if roots else set()
     asked = {id(value) for decision in arrival.tape.decisions for value in decision.not_zero}
     for value in roots:
-        if id(value) not in told and not any(
+        if id(value) not in reported and not any(
             id(inner) in asked for inner in zero_with(value.inputs[0])
         ):
             yield value.at, value

@@ -83,7 +83,7 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value
 from gradlint_rules.arrivals import Arrival
-from gradlint_rules.met import met
+from gradlint_rules.encounters import encountered
 from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.numeric import activated_once
 from gradlint_rules.uncut import unsafe
@@ -154,7 +154,7 @@ _HELP = {
 
 def check(paths: Paths) -> Iterator[Report]:
     """The losses that are given what they do not take."""
-    for found in met(paths, _losses):
+    for found in encountered(paths, _losses):
         loss = found.value
         given, is_average = _given(loss)
         takes = _REFUSES[bare(loss.op)][1]
@@ -173,7 +173,7 @@ def check(paths: Paths) -> Iterator[Report]:
         )
         hints = {"average": "of activations"} if is_average and is_activation else {}
         yield Report(found.at, message, _HELP[takes], found.related(related), hints=hints)
-    for found in met(paths, _nested):
+    for found in encountered(paths, _nested):
         inner = _softmax_below(found.value) or found.value
         message = (
             f"{maker(found.value)} is taken of the probabilities that {maker(inner)} "

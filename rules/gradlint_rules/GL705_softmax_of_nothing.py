@@ -79,9 +79,9 @@ from gradlint.paths import Paths
 from gradlint.rule import Edits, FixSource, NoFixError, Report
 from gradlint.tape import Value, users_among
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.encounters import encountered
 from gradlint_rules.guards import filled
 from gradlint_rules.masks import Fill, fills, fills_rows, is_cleaned, is_softmax
-from gradlint_rules.met import met
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import taught
 from gradlint_rules.words import maker, places
@@ -98,7 +98,7 @@ _HELP = (
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every softmax on the way to a loss that a row of nothing can come to."""
-    for found in met(paths, _of_nothing):
+    for found in encountered(paths, _of_nothing):
         fill = next(fills(found.value))
         cause = (
             f"{maker(fill.choice)} can leave a row of {maker(found.value)} with nothing but "

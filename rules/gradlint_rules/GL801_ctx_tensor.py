@@ -98,15 +98,17 @@ _EFFECT = {
 
 def check(paths: Paths) -> Iterator[Report]:
     """The inputs and outputs that a `forward` keeps on `ctx`."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts("ctx-tensor")):
-        if fact.at not in told and (fact.detail == "output" or _surely_has_gradient(fact.value)):
-            told.add(fact.at)
+        if fact.at not in reported and (
+            fact.detail == "output" or _surely_has_gradient(fact.value)
+        ):
+            reported.add(fact.at)
             kept = f"an {fact.detail} of the function kept as `{fact.text}`"
             yield Report(fact.at, f"{kept} {_EFFECT[fact.detail]}", _HELP)
     for fact in paths.some(lambda tape: tape.facts("saved-no-tensor")):
-        if fact.at not in told:
-            told.add(fact.at)
+        if fact.at not in reported:
+            reported.add(fact.at)
             message = (
                 f"`save_for_backward` is given `{fact.text}`, {fact.detail}, and takes tensors "
                 "alone: it raises"

@@ -84,10 +84,10 @@ _HELP = (
 
 def check(paths: Paths) -> Iterator[Report]:
     """The returns of `backward` that do not fit the inputs."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts("gradients")):
-        if fact.at not in told:
-            told.add(fact.at)
+        if fact.at not in reported:
+            reported.add(fact.at)
             given, inputs, kind = fact.detail.split()
             applied = [Related(at, message) for at, message in fact.related]
             message = _message(fact.text, int(given), int(inputs), kind)

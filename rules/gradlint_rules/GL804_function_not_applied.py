@@ -97,10 +97,10 @@ SEVERITY = Severity.ERROR
 
 def check(paths: Paths) -> Iterator[Report]:
     """The calls that go around `apply`."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for event in paths.some(lambda tape: tape.facts("function-not-applied")):
-        if event.at not in told:
-            told.add(event.at)
+        if event.at not in reported:
+            reported.add(event.at)
             yield _report(event)
 
 

@@ -75,11 +75,11 @@ _HELP = "Run all micro-batches but the last under `ddp.no_sync()`, forward and b
 
 def check(paths: Paths) -> Iterator[Report]:
     """The backwards of accumulation under a wrapper, where no path knows of `no_sync`."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for last, step in paths.some(_synchronised):
         at = last.sink.at
-        if at not in told and paths.never(lambda tape: bool(tape.facts("no-sync")), May.SYNC):
-            told.add(at)
+        if at not in reported and paths.never(lambda tape: bool(tape.facts("no-sync")), May.SYNC):
+            reported.add(at)
             message = (
                 f"{backward(last.sink)} reduces all gradients after every micro-batch, for one step"
             )

@@ -76,8 +76,8 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Cut, Fact, Kind, Value, as_far_as_leaves
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.encounters import encountered
 from gradlint_rules.functions import own_shard_put_back, reduced_with_gradient
-from gradlint_rules.met import met
 from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.order import called_name
 from gradlint_rules.starved import cut_short, is_cut
@@ -111,11 +111,13 @@ _HELP = {
 
 def check(paths: Paths) -> Iterator[Report]:
     """The collectives that cut or falsify a route to a loss."""
-    for found in met(paths, _gathered):
+    for found in encountered(paths, _gathered):
         cause = f"{operation(found.value.op)} fills tensors without a graph{found.condition}"
         message = f"{cause}: {loss_of(found.sink)} gives no gradient to what was sent"
         yield Report(found.at, message, _HELP[True], found.related())
-    for found in met(paths, lambda arrival: _reduced(arrival, arrival.tape.facts("collective"))):
+    for found in encountered(
+        paths, lambda arrival: _reduced(arrival, arrival.tape.facts("collective"))
+    ):
         change = f"this changes a value of {loss_of(found.sink)} in place{found.condition}"
         message = f"{change}, and its gradient stays that of this rank alone"
         yield Report(found.at, message, _HELP[False], found.related())
@@ -137,9 +139,9 @@ def _is_put_back(cut: Value, values: Sequence[Value]) -> bool:
     """Whether what was sent is joined with what came back."""
     sent = {id(part) for source in cut.inputs for part in unchanged(source, selected=False)}
     joins = [value for value in values if bare(value.op) in _JOINS]
-    met = [join for join in joins if any(_shows(source, cut) for source in join.inputs)]
+    shown = [join for join in joins if any(_shows(source, cut) for source in join.inputs)]
     # and not `own.detach()`
-    joined = [source for join in met for source in join.inputs if source.requires_grad]
+    joined = [source for join in shown for source in join.inputs if source.requires_grad]
     return any(id(part) in sent for source in joined for part in unchanged(source, selected=False))
 
 

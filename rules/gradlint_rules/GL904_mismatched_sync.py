@@ -85,10 +85,10 @@ _HELP = (
 
 def check(paths: Paths) -> Iterator[Report]:
     """The `no_sync` regions that hold the last micro-batch before a step."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for region, update in paths.some(_closed):
-        if region.at not in told:
-            told.add(region.at)
+        if region.at not in reported:
+            reported.add(region.at)
             yield _report(region.at, update)
 
 

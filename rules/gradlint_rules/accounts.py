@@ -26,7 +26,7 @@ from gradlint.tape import (
     ZeroGrad,
     ancestors,
 )
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.held import identities, share
 from gradlint_rules.words import bare
 

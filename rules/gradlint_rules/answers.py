@@ -10,7 +10,7 @@ from gradlint.paths import Paths
 from gradlint.tape import (
     Tape,
 )  # fmt: skip
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.obstacles import Blocked
 from gradlint_rules.purpose import is_deliberate
 from gradlint_rules.starved import place

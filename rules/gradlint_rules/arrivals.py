@@ -10,7 +10,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.paths import Paths
 from gradlint.tape import Backward, Decision, May, OptimizerStep, Tape, Value, ZeroGrad
-from gradlint_rules.asked import of_paths
+from gradlint_rules.cached import of_paths
 
 _Key = tuple[Span, bool, int]
 _NOW = -1

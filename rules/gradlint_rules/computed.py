@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gradlint import names
 from gradlint.tape import Fact, Kept, ModuleCall, Tape, Value, ancestors
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 
 FACT = "loss"
 _TELLS = re.compile(  # by itself, or by what it tells: `log`, `log_metrics`, and not `log_prob`

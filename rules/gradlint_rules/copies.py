@@ -15,7 +15,7 @@ from gradlint.tape import (
     Tape,
     Value,
 )  # fmt: skip
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.overwritten import is_projection, is_step, taught_after
 
 WRITTEN = "written-into-a-parameter"

@@ -15,7 +15,7 @@ from gradlint.finding import Related, Span
 from gradlint.paths import Paths
 from gradlint.tape import Decision, Event, Fact, May, Tape
 from gradlint_rules.accounts import Key, key
-from gradlint_rules.asked import of_paths, of_tape
+from gradlint_rules.cached import of_paths, of_tape
 
 AMP, PLACED, NAMED, NEEDS_CUDA = "amp", "placed", "named", "needs-cuda"
 CUDA, UNKNOWN = "cuda", "unknown"

@@ -24,7 +24,7 @@ from gradlint.tape import (
     graph,
 )
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.visited import backwards
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink, when
 
@@ -169,14 +169,14 @@ def overwritten(paths: Paths, *, counted: bool) -> Iterator[Overwritten]:
     """What was saved and then written, each write once: by writes that autograd sees, or by those
     that it does not.
     """
-    told: set[Span] = set()
+    reported: set[Span] = set()
     stale = {id(sink): found[counted] for sink, found in paths.some(_stale)}
     for sink in arrivals(paths):
         found = [(arrival, *entry) for arrival in sink for entry in stale[id(arrival.sink)]]
         for arrival, user, saved, write in found:
-            if write.at in told:
+            if write.at in reported:
                 continue
-            told.add(write.at)
+            reported.add(write.at)
             guilty = {id(other.sink) for other, _, _, again in found if again.at == write.at}
             rivals = [rival for rival in sink if id(rival.sink) not in guilty]
             condition = when(conditions(arrival, rivals, write.at))
@@ -207,12 +207,12 @@ def _stale(tape: Tape) -> list[tuple[Backward, dict[bool, list[_Stale]]]]:
         stale: dict[bool, list[_Stale]] = {True: [], False: []}
         for user in values:
             for saved in user.saves if id(user) not in freed_by else ():
-                for counted, told in (
+                for counted, reported in (
                     stale.items() if len(saved.storage.writes) > saved.order else ()
                 ):
                     write = _first_write(saved, sink, counted)
                     if write is not None:
-                        told.append((user, saved, write))
+                        reported.append((user, saved, write))
         found.append((sink, stale))
     return found
 

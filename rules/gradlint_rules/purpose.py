@@ -5,7 +5,7 @@ of its training.
 from __future__ import annotations
 
 from gradlint.tape import Backward, Cut, Module, Parameter, Tape, TrainMode, Value, users_among
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.starved import are_meant, is_meant
 
 _DELIBERATE = (Cut.DETACH, Cut.GRAD_MODE)

@@ -20,7 +20,7 @@ from gradlint.tape import (
     ancestors,
 )
 from gradlint_rules.accounts import Account, Update, Wiped, accounts_on, is_gradient, key
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.held import reached, share
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradlint.dataclass import dataclass
 from gradlint.tape import Backward, Event, OptimizerStep, Tape, Value
 from gradlint_rules.accounts import Account, Update, accounts_on
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 
 _ROUNDS = 2  # that have to be seen
 

@@ -21,7 +21,7 @@ from gradlint.tape import (
     ancestors,
 )
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
-from gradlint_rules.asked import of_paths, of_tape
+from gradlint_rules.cached import of_paths, of_tape
 from gradlint_rules.freezes import frozen_for_the_step, is_trained_by
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
 
@@ -209,13 +209,13 @@ def place(cut: Value) -> Span:
 
 def starved(paths: Paths, why: Why) -> Iterator[Starved]:
     """The losses of an entry that get no gradient for the reason `why`, each culprit once."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for blamed in _blamed(paths):
         if why is Why.CONSTANT and (_is_always_cut(blamed) or _is_no_loss(blamed)):
             continue
         for found in _at_sink(blamed, why, paths):
-            if found.at not in told and not is_bypassed(found.culprit, found.arrival.tape):
-                told.add(found.at)
+            if found.at not in reported and not is_bypassed(found.culprit, found.arrival.tape):
+                reported.add(found.at)
                 yield found
 
 
@@ -242,10 +242,10 @@ def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why, paths: Paths) -
     for at in sorted(by_place):
         guilty = {id(arrival.sink) for arrival, _ in by_place[at]}
         rivals = [arrival for arrival, _ in blamed if id(arrival.sink) not in guilty]
-        told = [
+        reported = [
             (conditions(arrival, rivals, at), arrival, values) for arrival, values in by_place[at]
         ]
-        decisions, arrival, (culprit, *others) = min(told, key=lambda entry: len(entry[0]))
+        decisions, arrival, (culprit, *others) = min(reported, key=lambda entry: len(entry[0]))
         yield Starved(arrival, culprit, tuple(others), tuple(decisions), _is_always(blamed, paths))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from gradlint.tape import TOLD_APART, Backward, Kind, Optimizer, Tape, Value, above, sure
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 from gradlint_rules.words import bare
 
 # What saves what no write reaches, but a backward frees: `x * 0.5` the number, a gradient what it

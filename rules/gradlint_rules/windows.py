@@ -21,7 +21,7 @@ from gradlint.tape import (
     ZeroGrad,
 )
 from gradlint_rules.accounts import Account, Key, Update, accounts_on, key
-from gradlint_rules.asked import of_tape
+from gradlint_rules.cached import of_tape
 
 
 @dataclass(frozen=True, slots=True)

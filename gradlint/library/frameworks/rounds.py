@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import kept
+from gradlint.interpret import retention
 from gradlint.interpret.values import Abstract, Call
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def run(
     """
     with m.loop("data", count) as loop:
         while loop.round < count and not (
-            only_if_kept and loop.round and not kept.holds_graph(m, owner)
+            only_if_kept and loop.round and not retention.holds_graph(m, owner)
         ):
             _iteration(m, place, loop, begins=True)
             batch(loop)
             loop.end = _iteration(m, place, loop, begins=False)
             m.turn(loop, loop.round + 1)
-        kept.report(m, loop, owner)
+        retention.report(m, loop, owner)
         loop.ends()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import kept
+from gradlint.interpret import retention
 from gradlint.interpret.keys import hashable, key_of
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
@@ -35,7 +35,7 @@ def sequence(m: Machine, call: Call, name: str) -> Abstract:
     sinks = len(m.sinks)
     made = listed(m, call.args[0], call, kind)
     if len(m.sinks) > sinks:
-        kept.report_list(m, made.items, m.sinks[sinks:], place(call))
+        retention.report_list(m, made.items, m.sinks[sinks:], place(call))
     return made
 
 

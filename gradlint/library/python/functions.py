@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import kept
+from gradlint.interpret import retention
 from gradlint.interpret.comparisons import compare_values
 from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import attribute, function, method
@@ -97,7 +97,7 @@ def reduce(m: Machine, call: Call) -> Abstract:
         total = item if total is None else m.invoke(call.args[0], [total, item], call)
     if total is None:
         return m.unknown(text(call))
-    kept.report_sum(m, total, items, through, place(call))
+    retention.report_sum(m, total, items, through, place(call))
     return total
 
 

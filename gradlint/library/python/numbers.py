@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import conditions, counters, estimates, kept, tensors
+from gradlint.interpret import conditions, counters, estimates, retention, tensors
 from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
@@ -150,7 +150,7 @@ def sum_(m: Machine, call: Call) -> Abstract:
     items = m.items(call.args[0], call) if call.args else []
     for item in items:
         total = binary(m, "+", total, item, call.node, call.frame)
-    kept.report_sum(m, total, items, m.sinks[sinks:], place(call))
+    retention.report_sum(m, total, items, m.sinks[sinks:], place(call))
     return total
 
 

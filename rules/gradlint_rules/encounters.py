@@ -1,6 +1,4 @@
-"""What is met on the way to a loss, each place once, with the decisions that it takes to meet
-it.
-"""
+"""What is found on the way to a loss, each place once, with the decisions that lead there."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ Find = Callable[[Arrival], Iterable[tuple[Span, Value]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class Encounter:
     """A value that a rule reports at a place, on its way to the loss of an arrival."""
 
     at: Span
@@ -36,15 +34,15 @@ class Met:
         )
 
 
-def met(paths: Paths, find: Find) -> Iterator[Met]:
+def encountered(paths: Paths, find: Find) -> Iterator[Encounter]:
     """What `find` finds at the losses of an entry, each place once."""
-    told: set[Span] = set()
+    reported: set[Span] = set()
     for sink in arrivals(paths):
         found = [(arrival, at, value) for arrival in sink for at, value in find(arrival)]
         for arrival, at, value in found:
-            if at in told:
+            if at in reported:
                 continue
-            told.add(at)
+            reported.add(at)
             guilty = {id(other.sink) for other, again, _ in found if again == at}
             rivals = [rival for rival in sink if id(rival.sink) not in guilty]
-            yield Met(at, value, arrival, when(conditions(arrival, rivals, at)))
+            yield Encounter(at, value, arrival, when(conditions(arrival, rivals, at)))
