@@ -100,11 +100,11 @@ def compare(
 
 
 def _is_short_of(m: Machine, op: str, size: Const, number: Const, now: bool) -> bool:
-    """Whether it is what grows in a loop of which a few rounds are run, and the rest would come
-    further.
+    """Whether `size` is an induction variable that the truncated unrolling leaves below `number`,
+    although the full loop would reach it.
 
-    `if len(memory) >= 128: learn()`, `if steps > 1000: learn()`; but a counter at which the loop is
-    left is not there, nor is one in the single round that `if steps == 1000` means.
+    `if len(memory) >= 128: learn()`, `if steps > 1000: learn()`; but not a counter at which the
+    loop is left, nor one that `if steps == 1000` compares in a single iteration.
     """
     if id(size) not in counters.growing(m) or type(number.value) not in (int, float):
         return False

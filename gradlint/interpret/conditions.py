@@ -311,8 +311,8 @@ def _is_held(symbol: Symbol) -> bool:
 
 
 def _is_there_to_be_called(m: Machine, test: Test, call: str, source: Callable[[], str]) -> bool:
-    """Whether it asks if something is true that is known to be no None, and is called where it is:
-    no empty thing.
+    """Whether the test is the truthiness of a callee that is known not to be None: callables are
+    truthy, so the branch is not forked.
     """
     is_none = None if test.negated else m.oracle.facts.known(Test(test.subject, "is", None))
     return is_none is False and call in source()

@@ -1,6 +1,4 @@
-"""Counters: numbers that go on from round to round, and how often they come to one that is written
-down.
-"""
+"""Counters: numbers that each iteration adds to, and how often they reach a literal."""
 
 from __future__ import annotations
 
@@ -28,9 +26,9 @@ _DOWN = {"==": 0, "!=": 0, "<=": 0, ">": 0, "<": -1, ">=": -1}
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How something went on in the rounds of a loop, at a place where it is held against a number.
+    """The values of a counter over the iterations of a loop, where it is compared with a literal.
 
-    `step` is what a round adds to it: 0 where it is not known to count.
+    `step` is what an iteration adds to it: 0 where it is not known to count.
     """
 
     begin: int
@@ -45,8 +43,8 @@ class Course:
         return self.number + (_UP if self.step > 0 else _DOWN)[op]
 
     def lasts(self, op: str) -> int:
-        """In how many rounds it comes to its end, the first and the last among them; 0 where it
-        goes another way.
+        """The iterations until it reaches its end, the first and the last among them; 0 where it
+        counts the other way.
         """
         if not self.step or not self.is_whole or (self.end(op) - self.now) * self.step < 0:
             return 0
@@ -84,9 +82,7 @@ class Grown:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A counter that will come to a number, from which it can be set back; of a length, whose it
-    is.
-    """
+    """A counter that will reach a literal and can be reset there; of a length, the container."""
 
     place: object
     counter: Abstract | Symbol
@@ -98,11 +94,11 @@ class Met:
 
 
 def meet(m: Machine, place: object, op: str, counter: Const, number: Const) -> None:
-    """Something is held against a number, and may count the rounds until it comes to that.
+    """Notes that a counter is compared with a literal, which may bound how long the loop runs.
 
-    `micro < 4` says how long to wait where nothing else is done until then, and else that the first
-    rounds differ. One that is set back where it comes to the number can be waited for as long as it
-    takes.
+    `micro < 4` bounds a wait if its body only skips the iteration; otherwise it is a warm-up
+    condition of the first iterations. A counter that is reset when it reaches the number is
+    followed for as many iterations as that takes.
     """
     if (
         not type(counter.value) is type(number.value) is int

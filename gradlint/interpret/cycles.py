@@ -1,6 +1,4 @@
-"""What comes round: counters that begin again where they have come to a number, and machines of
-states.
-"""
+"""Cycles of loops: counters that are reset when they reach a literal, and state machines."""
 
 from __future__ import annotations
 
@@ -37,8 +35,8 @@ MAX_DEPTH = 3  # calls within calls that are looked through for what sets a coun
 
 
 def come_round(m: Machine, branch: Branch, node: ir.If, frame: Frame) -> None:
-    """Has the rounds of counters counted that were held against a number, where a side of the
-    branch sets them back.
+    """Registers the period of each counter that this branch compares with a literal and resets on
+    one of its sides.
     """
     block = [*node.source.body, *node.source.orelse, *node.behind]
     for met in branch.met:
@@ -49,8 +47,8 @@ def come_round(m: Machine, branch: Branch, node: ir.If, frame: Frame) -> None:
 
 
 def is_on_the_way(m: Machine, loop: Loop) -> bool:
-    """Whether a loop runs a machine that has not come back to the state that it was first asked for
-    in its rounds.
+    """Whether a loop runs a state machine that has not returned to the state in which the loop
+    first tested it.
     """
     return any(
         state_of(_held(m, ir.path_of(node), frame)) not in (first, None)

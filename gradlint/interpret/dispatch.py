@@ -1,9 +1,11 @@
-"""Lists that are not empty although nothing is seen to fill them.
+"""Dispatch over kinds in a loop: lists that only the iterations which are not unrolled fill.
 
-A few rounds of a loop over things of several kinds are run, which show as many kinds: `if
-layer["type"] == "conv": … elif layer["type"] == "yolo": outputs.append(x)`. Those that are asked
-for besides are there, too, in other rounds; so a list that they alone fill is not known to be
-empty. Nor is one that is full already where it is not filled:
+    for layer in config:
+        if layer["type"] == "conv": …
+        elif layer["type"] == "yolo": outputs.append(x)
+
+Only k iterations are unrolled, so only k dispatch cases are seen. A list appended to only in unseen
+cases is widened to an unknown length. So is one that is filled unless it is full already:
 `if len(self.models) != count: self.models.append(…)`.
 """
 

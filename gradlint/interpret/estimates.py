@@ -1,8 +1,7 @@
-"""How many rounds a number that nothing fixes stands for: what the defaults of command-line options
-come to.
+"""Estimates of trip counts: the value of an expression under the defaults of its options.
 
-Options can be given other values, but a remainder that their defaults do not leave is not one to
-report; and a product with the window, whatever its other factor is, leaves none.
+A count that leaves no remainder under the defaults gives no report of one, although options can be
+given other values. A count that is a multiple of the window has the remainder 0.
 """
 
 from __future__ import annotations

@@ -197,9 +197,9 @@ class Loop:
     node: ir.Node | None = None
     target: ir.Node | None = None  # what each round binds anew
     looks_up: bool = False  # in what it runs over, by what that gives: a dict
-    numbers: range = range(0)  # that it can run through, where it does not show all of them
-    shown: tuple[int, ...] = ()  # of these
-    skipped: int = 0  # rounds before this one that are not shown
+    numbers: range = range(0)  # the values of its induction variable, where not all are unrolled
+    shown: tuple[int, ...] = ()  # those of `numbers` that are unrolled
+    skipped: int = 0  # iterations before this one that are not unrolled
     end: tape.Iteration | None = None  # of the last round
     # of what it runs over, and numbers that it runs to
     sizes: dict[Symbol, int] = field(default_factory=dict)

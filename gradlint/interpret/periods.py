@@ -1,6 +1,4 @@
-"""Periods: in how many rounds counters come round, and in how few rounds of a loop that is
-shown.
-"""
+"""Periods: the iterations after which a counter begins again, as written and as unrolled."""
 
 from __future__ import annotations
 
@@ -16,16 +14,18 @@ SMALLER = (4, 3, 5, 7, 8, 6, 9)  # or as one of these, the first that fits
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """In how many rounds a counter comes round: by what is written, and where written numbers are
-    taken for smaller.
+    """The iterations from one reset of a counter to the next: `written` in the program, and `shown`
+    where the loop is unrolled for fewer.
     """
 
     written: int
     shown: int
 
     def stands_for(self, rounds: int, length: int) -> bool:
-        """Whether so many rounds that are shown leave what as many as are written leave: as few, or
-        as few less.
+        """Whether unrolling `rounds` iterations leaves the same remainder as the written trip count
+        `length` does.
+
+        `length % written` maps to `rounds % shown`, where 0, 1 and −1 stay themselves.
         """
         left, shown = length % self.written, rounds % self.shown
         if left < 2 or self.written == self.shown:

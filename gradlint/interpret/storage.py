@@ -146,8 +146,8 @@ def _is_data(value: Abstract) -> bool:
 
 
 def _is_no_tuple(m: Machine, value: Abstract, length: int) -> bool:
-    """Whether a function returned it in the place of the tuple that is taken apart: for other
-    callers than this one.
+    """Whether the value comes from a `return` whose arity does not match this unpacking; such a
+    path is infeasible.
     """
     returned, arities = m.state.get("instead of a tuple", (None, ()))
     return returned is value and length in arities

@@ -1,6 +1,4 @@
-"""Gates: the conditions on the way to a step, and which of them a round failed that did not come to
-it.
-"""
+"""Gates: the guards on the way to a step, and which of them failed in an iteration without one."""
 
 from __future__ import annotations
 
@@ -16,11 +14,11 @@ Way: TypeAlias = tuple[Condition, ...]  # outermost first
 
 
 def asked(way: Way, taken: AbstractSet[Branch]) -> Iterator[tuple[Condition, bool]]:
-    """The conditions on the way that a round asked, and whether it went on there.
+    """The guards on the way that an iteration evaluated, and whether each held.
 
-    Where it did not come to the step, one of them was in its way, and what lies behind that one was
-    not asked. Of those that no other step shows to be passed it is the one that counts best:
-    `i % n == 0`, and not `loss.isfinite()`.
+    If the step did not execute, exactly one guard on its control-dependence chain failed, and the
+    guards behind it were not evaluated. Of those that may be the one, it is the one that counts
+    best: `i % n == 0`, and not `loss.isfinite()`.
     """
     shut = [branch for branch, _ in way if branch not in taken]
     gate = max(reversed(shut), key=counts, default=None)
