@@ -12,7 +12,7 @@ import torch
 from gradlint import tape
 from gradlint.finding import Span
 from gradlint.library.effects import lookup
-from gradlint.trace import source
+from gradlint.trace import bindings, branches, loops, source
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place
 from gradlint.trace.gates import Condition, Way, asked
@@ -87,7 +87,7 @@ class Assembler:
         # parameters, by their names
         self._alike: Counter[tuple[Span, tuple[Span, ...], tuple[str, ...]]] = Counter()
         self._gates: dict[source.Loop, dict[Way, None]] = {}
-        self._taken: dict[source.Loop, set[source.Branch]] = {}
+        self._taken: dict[source.Loop, set[branches.Branch]] = {}
         # by the user's call below which the loop stands
         self._batched: dict[tuple[int, int], source.Loop] = {}
         self._trained: set[tuple[int, int]] = set()  # the rounds in which a backward ran
@@ -130,7 +130,7 @@ class Assembler:
 
     def _deciding(
         self, place: Place
-    ) -> Iterator[tuple[source.Loop, source.Branch, tuple[Span, ...]]]:
+    ) -> Iterator[tuple[source.Loop, branches.Branch, tuple[Span, ...]]]:
         """The conditions between a place and the loop around it, through the calls in between,
         outermost first.
 
@@ -144,7 +144,7 @@ class Assembler:
             inside = depth + (below is None) if around else 0
             for inner in reversed(range(inside)):
                 code, instruction = place[inner].code, place[inner].instruction
-                for branch in source.branches(code, instruction):
+                for branch in branches.branches(code, instruction):
                     yield around[-1], branch, stack(place[inner:])
 
     def _on_batch(self, note: Note) -> Iterator[tape.Event]:
@@ -162,11 +162,11 @@ class Assembler:
         for note in self.session.notes:
             if note.kind == "batch" and note.facts["loops"][-1] in self.session.batched:
                 call = note.place[0]
-                self._batched[call.activation, call.instruction] = source.called(
+                self._batched[call.activation, call.instruction] = loops.called(
                     call.code, call.instruction
                 )
             for frame in note.place if note.kind in _BUSY else ():
-                self.rounds.learning.update(source.comprehensions(frame.code, frame.instruction))
+                self.rounds.learning.update(loops.comprehensions(frame.code, frame.instruction))
         for note in self.session.notes:
             if note.kind == "step":
                 ways = dict[source.Loop, list[Condition]]()
@@ -182,7 +182,7 @@ class Assembler:
         taken = self._taken.pop(turn.loop, set())
         if (turn.number, turn.round) not in self._trained:
             return
-        answers: dict[source.Branch, tuple[bool, tuple[Span, ...]]] = {}
+        answers: dict[branches.Branch, tuple[bool, tuple[Span, ...]]] = {}
         for way in self._gates.get(turn.loop, {}):
             for (branch, calls), goes_on in asked(way, taken):
                 if not goes_on or branch not in answers:
@@ -257,7 +257,7 @@ class Assembler:
         )  # fmt: skip
         if op.place:
             made.text = source.text(op.place[0].code, op.place[0].instruction)
-            made.name = source.name(op.place[0].code, op.place[0].instruction)
+            made.name = bindings.name(op.place[0].code, op.place[0].instruction)
         if op.layer_made:
             made.layer_at = at(op.layer_made)
         if op.layer is not None and (layer := op.layer()) is not None:
@@ -362,7 +362,7 @@ class Assembler:
         known = self._steppers.get(id(stepper))
         if known is None:
             place = stepper.place
-            name = source.name(place[0].code, place[0].instruction) if place else ""
+            name = bindings.name(place[0].code, place[0].instruction) if place else ""
             known = tape.Optimizer(
                 name or stepper.cls.lower(), stepper.cls, at(place), stack=stack(place)
             )
@@ -391,7 +391,7 @@ class Assembler:
             return None
         if id(stepper) not in self._steppers:
             name = (
-                source.name(stepper.place[0].code, stepper.place[0].instruction)
+                bindings.name(stepper.place[0].code, stepper.place[0].instruction)
                 if stepper.place
                 else ""
             )
@@ -441,7 +441,7 @@ class Assembler:
         """Tensors go by the names that a call has for them, where they were bound to none."""
         frame = note.place[0] if note.place else None
         for value, name in zip(
-            values, source.arguments(frame.code, frame.instruction) if frame else (), strict=False
+            values, bindings.arguments(frame.code, frame.instruction) if frame else (), strict=False
         ):
             value.name = value.name or name
 
@@ -587,7 +587,7 @@ class Assembler:
         if id(stepper) not in self._steppers:
             steered = None if stepper.optimizer is None else self.optimizer(stepper.optimizer)
             name = (
-                source.name(stepper.place[0].code, stepper.place[0].instruction)
+                bindings.name(stepper.place[0].code, stepper.place[0].instruction)
                 if stepper.place
                 else ""
             )
@@ -776,7 +776,7 @@ def _handed(place: Place) -> str:
     known.
     """
     text = source.text(place[0].code, place[0].instruction) if place else ""
-    given = source.arguments(place[0].code, place[0].instruction) if "backward(" in text else ()
+    given = bindings.arguments(place[0].code, place[0].instruction) if "backward(" in text else ()
     return given[0] if given else ""
 
 

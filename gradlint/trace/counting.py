@@ -8,7 +8,7 @@ import sys
 from types import CodeType, FrameType
 
 from gradlint.trace.frames import RESUMED, Frame, Place
-from gradlint.trace.source import counters
+from gradlint.trace.loops import counters
 
 _MOST = 4096
 _callers: dict[int, Place] = {}  # by activation: while it runs, those that called it stand still

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 
 from gradlint.trace.frames import Frame
-from gradlint.trace.source import extent, function, iterates, module, once, position
+from gradlint.trace.loops import iterates
+from gradlint.trace.source import extent, function, module, once, position
 
 _IMPORTS = ast.Import | ast.ImportFrom
 

@@ -19,9 +19,9 @@ import torch
 from gradlint.tape import Kind
 from gradlint.trace.derived import carriers, divides
 from gradlint.trace.frames import Frame, Place, is_users_path, scopes
+from gradlint.trace.loops import iterates
 from gradlint.trace.memory import COMMON, Memory
 from gradlint.trace.records import Op, serial
-from gradlint.trace.source import iterates
 
 _MOST = 8
 

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from gradlint.finding import Span
-from gradlint.trace.source import Branch, counts
+from gradlint.trace.branches import Branch, counts
 
 Condition: TypeAlias = tuple[Branch, tuple[Span, ...]]  # with the calls around it
 Way: TypeAlias = tuple[Condition, ...]  # outermost first

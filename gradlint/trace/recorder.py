@@ -21,13 +21,14 @@ from torch.overrides import TorchFunctionMode
 
 from gradlint.tape import COMPUTED_ANEW, Cut, Kind
 from gradlint.trace import escapes
+from gradlint.trace.bindings import loss_name
 from gradlint.trace.capture import is_captured
 from gradlint.trace.frames import Place, here, is_torchs, is_users, local, nearest
 from gradlint.trace.memory import storage_key
 from gradlint.trace.operations import Spec, spec
 from gradlint.trace.private import sequence_number
 from gradlint.trace.records import ROW_OF_NOTHING, Cell, Op, Written, serial
-from gradlint.trace.source import context, is_for_itself, is_property, loss_name
+from gradlint.trace.source import context, is_for_itself, is_property
 
 if TYPE_CHECKING:
     from gradlint.trace.session import Session

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gradlint.report._place import listed
-from gradlint.trace import source
+from gradlint.trace import branches
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place
 from gradlint.trace.records import Held, Note, Op
@@ -73,7 +73,7 @@ def _cut(held: Held, note: Note) -> Op | None:
 def _condition(place: Place) -> str:
     """The condition that decides whether a line runs, where there is one on the way to it."""
     for frame in place:
-        found = source.branches(frame.code, frame.instruction)
+        found = branches.branches(frame.code, frame.instruction)
         if found:
             text = found[-1].text if found[-1].side else f"not ({found[-1].text})"
             return f" under `if {text}` ({found[-1].at.path}:{found[-1].at.line})"

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gradlint.trace.frames import Frame, Place
-from gradlint.trace.source import Loop, called, comprehensions, loops
+from gradlint.trace.loops import called, comprehensions, loops
+from gradlint.trace.source import Loop
 
 
 @dataclass(eq=False, slots=True)

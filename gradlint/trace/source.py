@@ -16,26 +16,17 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Concatenate, ParamSpec, TypeGuard, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
-from gradlint.evidence import is_loss_variable
 from gradlint.finding import Span
-from gradlint.ir.patterns import SUBJECT, as_ifs
 from gradlint.source import document
-from gradlint.source.blocks import ends_early
 from gradlint.source.parse import SyntaxFault, characters, split_lines
 from gradlint.source.places import Program
 from gradlint.tape import GLANCES
-from gradlint.trace.frames import Frame, Place, ipython_cell, users_files
+from gradlint.trace.frames import Frame, Place, ipython_cell
 
 _SHOWN = 72
-_FOR_ITER = dis.opmap["FOR_ITER"]
-_Loop = ast.For | ast.AsyncFor | ast.While
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_WINDOWS = ("islice", "batched")
-_FRAMES = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # of comprehensions
-_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-_STATEMENTS = (ast.stmt, ast.ExceptHandler)
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Position = tuple[int, int, int, int]
 Places = ParamSpec("Places")
 Answer = TypeVar("Answer")
@@ -87,7 +78,7 @@ class _File:
     returned: set[Position] = field(default_factory=set)
     # calls and items that are written, and nothing is made of
     statements: set[Position] = field(default_factory=set)
-    comprehensions: list[_Comprehension] = field(default_factory=list)
+    comprehensions: list[Comprehension] = field(default_factory=list)
 
 
 def shown(path: str) -> str:
@@ -145,7 +136,8 @@ _cells: dict[str, str] = {}  # the files in which IPython keeps its cells, by wh
 
 
 @functools.cache
-def _file(path: str) -> _File:
+def source_file(path: str) -> _File:
+    """What is known of a source file, which is read once."""
     lines = linecache.getlines(path)
     found = _File(lines)
     try:
@@ -215,12 +207,12 @@ def function(code: CodeType) -> ast.AST | None:
     """The function, or the module, that a code object was made from; None for a class or a
     comprehension.
     """
-    return _file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
+    return source_file(code.co_filename).functions.get((code.co_firstlineno, code.co_name))
 
 
 def module(path: str) -> ast.AST | None:
     """The tree of a file; None where it has none."""
-    return _file(path).functions.get((1, "<module>"))
+    return source_file(path).functions.get((1, "<module>"))
 
 
 def extent(node: ast.AST) -> Position:
@@ -281,7 +273,7 @@ def _whole_line(path: str, line: int) -> Span:
 
 
 def _line(path: str, number: int) -> str:
-    lines = _file(path).lines
+    lines = source_file(path).lines
     return lines[number - 1] if number <= len(lines) else ""
 
 
@@ -289,7 +281,7 @@ def _line(path: str, number: int) -> str:
 def text(code: CodeType, instruction: int) -> str:
     """The source of the expression, on one line and shortened."""
     at = span(code, instruction)
-    lines = _file(code.co_filename).lines[at.line - 1 : at.end_line]
+    lines = source_file(code.co_filename).lines[at.line - 1 : at.end_line]
     if not lines:
         return ""
     lines = list(lines)
@@ -297,35 +289,6 @@ def text(code: CodeType, instruction: int) -> str:
     lines[0] = lines[0][at.column - 1 :]
     whole = " ".join(" ".join(lines).split())
     return whole if len(whole) <= _SHOWN else whole[: _SHOWN - 3] + "..."
-
-
-@once
-def name(code: CodeType, instruction: int) -> str:
-    """The variable or attribute that the expression is bound to, or ''."""
-    return _file(code.co_filename).names.get(position(Frame(0, code, instruction)), "")
-
-
-@once
-def arguments(code: CodeType, instruction: int) -> tuple[str, ...]:
-    """The names that the call at an instruction is given, by position; '' for what is no name, or
-    no one tensor.
-    """
-    at = position(Frame(0, code, instruction))
-    body = function(code) or ast.Module([], [])
-    call = next(
-        (node for node in ast.walk(body) if isinstance(node, ast.Call) and extent(node) == at), None
-    )
-    given = [
-        each.elts[0] if _is_single(each) else each
-        for each in (call.args if call is not None else ())
-    ]
-    return tuple(
-        ast.unparse(each) if isinstance(each, ast.Name | ast.Attribute) else "" for each in given
-    )
-
-
-def _is_single(node: ast.expr) -> TypeGuard[ast.List | ast.Tuple]:
-    return isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 1
 
 
 @once
@@ -360,7 +323,7 @@ def context(code: CodeType, instruction: int) -> str:
     """
     if instruction < 0:
         return "decorator"
-    return _file(code.co_filename).contexts.get(position(Frame(0, code, instruction)), "")
+    return source_file(code.co_filename).contexts.get(position(Frame(0, code, instruction)), "")
 
 
 def decorator_span(code: CodeType, words: Sequence[str]) -> Span:
@@ -375,297 +338,9 @@ def decorator_span(code: CodeType, words: Sequence[str]) -> Span:
 
 
 @once
-def loops(code: CodeType, instruction: int) -> tuple[Loop, ...]:
-    """The loops of its own function around an instruction, outermost first."""
-    if code.co_name.startswith("<") and code.co_name != "<module>":
-        return ()
-    body = function(code)
-    if body is None:
-        return ()
-    at = position(Frame(0, code, instruction))
-    return tuple(
-        _loop(code.co_filename, loop, body)
-        for loop in _around(body, at, iterates(code, instruction))
-    )
-
-
-@once
-def comprehensions(code: CodeType, instruction: int) -> tuple[Loop, ...]:
-    """The loops of comprehensions in whose rounds its own frame is at an instruction, outermost
-    first.
-    """
-    if instruction < 0:
-        return ()
-    path, at = code.co_filename, position(Frame(0, code, instruction))
-    return tuple(
-        _going_over(
-            path,
-            extent(generator.target),
-            generator,
-            "range" if _counts(generator.iter) else "data",
-        )
-        for each in _own([each for each in _file(path).comprehensions if _computes(each, at)], code)
-        for generator in each.generators
-    )
-
-
-def _computes(node: _Comprehension, at: Position) -> bool:
-    """Whether a comprehension comes there in each round."""
-    parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
-    return any(_contains(part, at) for part in parts)
-
-
-def _own(around: Sequence[_Comprehension], code: CodeType) -> Sequence[_Comprehension]:
-    """Of the comprehensions around a place, those that run in the frame of `code`.
-
-    A generator has a frame of its own; a list, a set and a dict have one up to Python 3.11.
-    """
-    whole = function(code)
-    first = len(around)
-    if whole is None:
-        separate = (
-            (ast.GeneratorExp,)
-            if code.co_name == "<genexpr>"
-            else (ast.ListComp, ast.SetComp, ast.DictComp)
-        )
-        first = next(
-            (index for index in reversed(range(first)) if isinstance(around[index], separate)),
-            first,
-        )
-        return around[first:] if code.co_name in _FRAMES else ()
-    while (
-        first
-        and not isinstance(around[first - 1], ast.GeneratorExp)
-        and _lies_in(around[first - 1], whole)
-    ):
-        first -= 1
-    return around[first:]
-
-
-def _lies_in(node: ast.AST, whole: ast.AST) -> bool:
-    return isinstance(whole, ast.Module) or _contains(whole, extent(node))
-
-
-def called(code: CodeType, instruction: int) -> Loop:
-    """A loop over batches below a call, in a file of a library's."""
-    line, column, _, _ = position(Frame(0, code, instruction))
-    return Loop(code.co_filename, line, column, "data", ())
-
-
-@once
-def iterates(code: CodeType, instruction: int) -> bool:
-    """Whether a `for` asks there for what is next."""
-    return instruction >= 0 and code.co_code[instruction] == _FOR_ITER
-
-
-def _around(node: ast.AST, at: Position, iterates: bool) -> Iterator[_Loop]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            continue
-        if isinstance(child, _LOOPS):
-            header = child.test if isinstance(child, ast.While) else child.iter
-            inside = any(_contains(each, at) for each in child.body)
-            tests = isinstance(child, ast.While) and _contains(header, at)
-            if inside or tests or (iterates and at in (extent(header), extent(child))):
-                yield child
-        yield from _around(child, at, iterates)
-
-
-def _contains(node: ast.AST, at: Position) -> bool:
-    line, column, end_line, end_column = extent(node)
-    return (line, column) <= at[:2] and at[2:] <= (end_line, end_column)
-
-
-def _loop(path: str, node: _Loop, within: ast.AST) -> Loop:
-    if isinstance(node, ast.While):
-        return Loop(path, node.lineno, node.col_offset, "while", (), ast.unparse(node.test), True)
-    return _going_over(
-        path, extent(node), node, "window" if _is_window(node.iter, within) else _over(node)
-    )
-
-
-def _going_over(
-    path: str, at: Position, node: ast.For | ast.AsyncFor | ast.comprehension, over: str
-) -> Loop:
-    names = tuple(each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
-    early = not isinstance(node, ast.comprehension) and ends_early(node)
-    return Loop(path, *at[:2], over, names[:2], ast.unparse(node.iter), early)
-
-
-def _over(node: ast.For | ast.AsyncFor) -> str:
-    counts = _counts(node.iter)
-    nested = any(isinstance(inner, (ast.For, ast.While)) for inner in node.body)
-    if "epoch" in ast.unparse(node.target).lower() or (nested and counts):
-        return "epochs"
-    return "range" if counts else "data"
-
-
-def _counts(iterable: ast.expr) -> bool:
-    return ast.unparse(iterable).startswith("range(")
-
-
-def _is_window(iterable: ast.expr, within: ast.AST) -> bool:
-    """Whether it has, each time that it is gone over, the next few items of a stream, by how its
-    name is bound.
-    """
-    if not isinstance(iterable, ast.Name):
-        return False
-    turning = [each for each in ast.walk(within) if isinstance(each, _LOOPS)]
-    return any(
-        _takes_some(value)
-        for loop in turning
-        for name, value in _bound(loop)
-        if name == iterable.id
-    )
-
-
-def _bound(loop: _Loop) -> Iterator[tuple[str, ast.expr]]:
-    """What the rounds of a loop bind to names: of what it goes over, an item is bound."""
-    for node in ast.walk(loop):
-        match node:
-            case (
-                ast.For(target=ast.Name(id=name), iter=value)
-                | ast.NamedExpr(target=ast.Name(id=name), value=value)
-            ):
-                yield name, value
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                yield name, value
-
-
-def _takes_some(value: ast.expr) -> bool:
-    calls = (each.func for each in ast.walk(value) if isinstance(each, ast.Call))
-    return any(getattr(each, "attr", getattr(each, "id", "")) in _WINDOWS for each in calls)
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """A condition, and the side of it that something stands on; what it names, and how it asks by
-    itself.
-    """
-
-    at: Span
-    text: str
-    side: bool
-    names: frozenset[str]
-    counting: int
-
-
-@once
-def branches(code: CodeType, instruction: int) -> tuple[Branch, ...]:
-    """The conditions on the way to an instruction, inside the innermost loop of its function,
-    outermost first.
-    """
-    body = function(code)
-    if body is None:
-        return ()
-    at = position(Frame(0, code, instruction))
-    nodes = list(_around(body, at, False))
-    rounds = counters(code, instruction)
-    conditions = _conditions(nodes[-1] if nodes else body, at)
-    return tuple(_branch(code.co_filename, test, side, rounds) for test, side in conditions)
-
-
-def _conditions(node: ast.AST, at: Position) -> Iterator[tuple[ast.expr, bool]]:
-    blocks = [block for _, block in ast.iter_fields(node) if isinstance(block, list)]
-    for block in blocks:
-        child = next(
-            (each for each in block if isinstance(each, _STATEMENTS) and _contains(each, at)), None
-        )
-        if child is None:
-            continue
-        yield from ((each.test, False) for each in block[: block.index(child)] if _leaves(each))
-        if isinstance(child, ast.Match):
-            yield from _conditions(ast.Module(as_ifs(child), []), at)
-            continue
-        if isinstance(child, ast.If):
-            holds = any(_contains(each, at) for each in child.body)
-            if holds or any(_contains(each, at) for each in child.orelse):
-                yield child.test, holds
-        yield from _conditions(child, at)
-
-
-def _leaves(statement: ast.AST) -> TypeGuard[ast.If]:
-    """Whether nothing after it is done where its condition holds: `if not is_due: return`."""
-    leave = ast.Return | ast.Continue | ast.Break
-    return (
-        isinstance(statement, ast.If)
-        and not statement.orelse
-        and isinstance(statement.body[-1], leave)
-    )
-
-
-def _branch(path: str, test: ast.expr, side: bool, rounds: Sequence[str]) -> Branch:
-    text = ast.unparse(test)
-    if SUBJECT in text:  # a pattern, quoted as it is written
-        line, column, _, end = extent(test)
-        text = linecache.getline(path, line)[column:end]
-    names = frozenset(getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(test))
-    return Branch(
-        span_of(path, extent(test)),
-        text,
-        side,
-        names,
-        max(_counting(test), 2 * bool(names & {*rounds})),
-    )
-
-
-def _counting(test: ast.AST) -> int:
-    """How something asks: by a remainder, by numbers held against each other, by a call, or by a
-    truth.
-    """
-    asked = list(ast.walk(test))
-    if any(isinstance(each, ast.Mod) for each in asked):
-        return 3
-    if any(isinstance(each, ast.Compare) and _compares_numbers(each) for each in asked):
-        return 2
-    return int(any(isinstance(each, ast.Call) for each in asked))
-
-
-def _compares_numbers(test: ast.Compare) -> bool:
-    is_text = any(
-        isinstance(each, ast.Constant) and isinstance(each.value, str) for each in test.comparators
-    )
-    return not is_text and not any(
-        isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in test.ops
-    )
-
-
-@functools.cache
-def counts(branch: Branch) -> int:
-    """How likely a condition is to ask a counter: by itself, or by the functions and properties
-    that it names.
-    """
-    files = users_files() if branch.counting < 3 else []
-    named = (
-        node
-        for path in files
-        for (_, name), node in _file(path).functions.items()
-        if name in branch.names
-    )
-    return max([branch.counting, *map(_counting, named)])
-
-
-@once
-def counters(code: CodeType, instruction: int) -> tuple[str, ...]:
-    """The names of the counters of the loops around an instruction."""
-    return tuple(name for loop in loops(code, instruction) for name in (loop.names[:1] or ("",)))
-
-
-def loss_name(place: Place) -> str:
-    """The variable that the expression is bound to, where its name says that it is a loss, or ''.
-
-    What a function returns is bound where it was called.
-    """
-    for frame in place:
-        bound = name(frame.code, frame.instruction)
-        if bound or not _is_returned(frame.code, frame.instruction):
-            return bound if is_loss_variable(bound.rpartition(".")[2]) else ""
-    return ""
-
-
-@once
-def _is_returned(code: CodeType, instruction: int) -> bool:
-    return position(Frame(0, code, instruction)) in _file(code.co_filename).returned
+def is_returned(code: CodeType, instruction: int) -> bool:
+    """Whether what is evaluated at an instruction is returned."""
+    return position(Frame(0, code, instruction)) in source_file(code.co_filename).returned
 
 
 @once
@@ -674,7 +349,7 @@ def is_for_itself(code: CodeType, instruction: int, within: int) -> bool:
     `x[mask].zero_()`.
     """
     statement = position(Frame(0, code, within))
-    if statement not in _file(code.co_filename).statements:
+    if statement not in source_file(code.co_filename).statements:
         return False
     line, column, end_line, end_column = position(Frame(0, code, instruction))
     begins = statement[:2] <= (line, column)
@@ -691,6 +366,6 @@ def is_property(code: CodeType, instruction: int) -> bool:
     instruction.
     """
     decorators = getattr(function(code), "decorator_list", ())
-    return any(ast.unparse(each) == "property" for each in decorators) and _is_returned(
+    return any(ast.unparse(each) == "property" for each in decorators) and is_returned(
         code, instruction
     )

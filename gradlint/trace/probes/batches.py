@@ -21,8 +21,8 @@ import torch.utils.data.dataloader as loading
 
 from gradlint.trace.counting import counted
 from gradlint.trace.frames import RESUMED, activation, here, is_torchs, is_users
+from gradlint.trace.loops import iterates
 from gradlint.trace.session import Session
-from gradlint.trace.source import iterates
 
 _numbers = itertools.count(1)
 
