@@ -147,9 +147,10 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
         is_all = not any(
             leaf.parameter and leaf.parameter.identity in owned for leaf in sink.leaves
         )
-        if is_all and not (
-            tape.traced and next(step for step in steps if step.order > sink.order).starved
-        ):
+        is_starved = tape.traced and next(s for s in steps if s.order > sink.order).starved
+        # what trains learned numbers of their own trains no model beside them
+        is_their_own = bool(sink.leaves) and all(map(_own_root, sink.leaves))
+        if is_all and not is_starved and not is_their_own:
             continue
         chosen = {
             _root_of(leaf)
