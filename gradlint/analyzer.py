@@ -278,7 +278,7 @@ def _branches(session: Session) -> tuple[coverage.Branch, ...]:
     return tuple(sorted(coverage.Branch(*each) for each in found))
 
 
-def tapes_of(path: Path) -> Iterator[object]:
+def tapes_of(path: Path) -> Iterator[Tape]:
     """The tapes of every entry of a file, for tests and debugging."""
     from gradlint import library
 

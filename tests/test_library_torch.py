@@ -7,7 +7,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -160,7 +160,7 @@ def tapes(folder: Path, text: str) -> list[Tape]:
     """The tapes of every entry of a program."""
     path = folder / "program.py"
     path.write_text(textwrap.dedent(text))
-    return cast("list[Tape]", list(tapes_of(path)))
+    return list(tapes_of(path))
 
 
 def only(folder: Path, text: str) -> Tape:

@@ -10,7 +10,7 @@ import pytest
 
 from gradlint.analysis import analyze
 from gradlint.finding import Severity
-from gradlint.interpret import calm, paths, session, settling
+from gradlint.interpret import calm, paths, session, settling, sweeps
 
 PROGRAM = """\
 import torch
@@ -52,6 +52,12 @@ def _one_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "BUDGET", 1)
 
 
+def take_no_more_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the sides untaken that rules ask for."""
+    monkeypatch.setattr(settling, "MOST_STEPS", -1)
+    monkeypatch.setattr(sweeps, "IN_VAIN", 0)
+
+
 def codes(side: str, folder: Path) -> set[str]:
     path = folder / "train.py"
     path.write_text(PROGRAM.format(side=side))
@@ -85,7 +91,7 @@ def test_a_claim_about_all_paths_waits_for_the_sides_that_could_refute_it(
 
 
 def test_the_steps_for_it_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(settling, "MOST_STEPS", -1)
+    take_no_more_sides(monkeypatch)
     assert codes(QUIET, tmp_path) == set()
 
 
@@ -116,7 +122,7 @@ ASKS = "if settings.plain: pass\n    else: settings.use(net)"
 def test_a_side_that_a_path_has_behind_it_is_no_matter(
     before: str, behind: str, code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(settling, "MOST_STEPS", -1)
+    take_no_more_sides(monkeypatch)
     path = tmp_path / "train.py"
     path.write_text(KEPT.format(before=before, behind=behind))
     found = analyze([path], select="GL508".__eq__, without_parts=[path]).findings
@@ -271,7 +277,7 @@ FOREIGN = "def report(optimizer):\n    optimizer.zero_grad()\n"
 def test_what_imports_do_not_connect_with_a_program_does_not_count(
     importing: str, found: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "MOST_STEPS", -1)  # no side is run
+    take_no_more_sides(monkeypatch)
     script, beside = tmp_path / "train.py", tmp_path / "beside.py"
     script.write_text(importing + SCRIPT)
     beside.write_text(FOREIGN)

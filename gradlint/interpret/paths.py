@@ -35,6 +35,8 @@ BUDGET = 40  # paths of one entry
 FULL = 4  # up to this many sites that matter, all combinations are run
 QUIET = 10  # paths without anything new
 MORE = 3  # paths where the bounds end a search that misses a training step
+SWEPT = 2  # the rank of branches from which on many are turned at once first
+SWEEPING = 8_000  # steps on the paths of an entry that turn many branches at once
 _RANKS = (  # what the source of a branch speaks of, from what rules report to what ends its block
     r"backward|zero_grad|\.step\(|no_grad|inference_mode|requires_grad|set_grad|detach|\.data\b|\.item\(|scaler|autocast"
     r"|unscale|clip_|(?:torch|th)\.(?:tensor|zeros|ones|full|empty|where)|new_zeros|accum|create_graph|retain_graph|no_sync",
@@ -56,6 +58,7 @@ OF_TESTS = 4  # a test has so small a part of it
 BESIDE = TOGETHER + 1
 ENOUGH_OF_A_PART = (12_000, 6_000, 3_000, 3_000, 0, 1_000)
 QUIET_OF_A_PART = 2
+SWEEPING_A_PART = 2_000
 PATHS_OF_A_PART = 2  # for each rank of branches, however long they are
 
 Site = ir.Node  # the test of a branch
@@ -75,6 +78,7 @@ class Branching:
     file: str
     picks_data: bool = False
     writes: bool = False
+    is_refused: bool = False  # one of its sides ends the program, or the function, by an exception
     # what hangs on it; None of what is no statement and no conditional expression
     whole: ir.Node | None = None
 
@@ -100,6 +104,7 @@ class Visited:
     machine: dict[Symbol, set[bool]] = field(default_factory=dict)
     # met where a registry is filled, of which more is taken to be than is seen
     registers: bool = False
+    prepares: bool = False  # met where the object is made whose method the entry is
 
     @property
     def matters(self) -> bool:
@@ -294,6 +299,7 @@ class Bounds:
     enough: tuple[int, ...] = ()  # steps for each rank; those of `ENOUGH` where it is empty
     paths: int = 0  # for each rank that has steps, however long they are
     quiet: int = QUIET  # paths in a row without anything new
+    sweeping: int = SWEEPING  # steps on paths that turn many branches at once
     # the rank of branches of a constructor whose code speaks of nothing
     least_preparing: int = LEAST
 
@@ -303,7 +309,7 @@ class Bounds:
 
 
 ALL = Bounds()
-OF_A_PART = Bounds(ENOUGH_OF_A_PART, PATHS_OF_A_PART, QUIET_OF_A_PART, BESIDE)
+OF_A_PART = Bounds(ENOUGH_OF_A_PART, PATHS_OF_A_PART, QUIET_OF_A_PART, SWEEPING_A_PART, BESIDE)
 
 
 def of_a_test() -> Bounds:
@@ -373,7 +379,9 @@ class Oracle:
         site = at.test
         if site not in self.visited:
             rank = 0 if at.writes else self._rank(source())
-            self.visited[site] = Visited(at, default, rank, registers=self.registers)
+            self.visited[site] = Visited(
+                at, default, rank, registers=self.registers, prepares=self.prepares
+            )
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
         seen.registers = seen.registers and self.registers
@@ -453,6 +461,7 @@ def explore(
     bounds: Bounds,
     *,
     misses: Callable[[], frozenset[str] | None] = lambda: None,
+    sweep: Callable[[Plan], Iterator[tape.Tape]] = lambda _: iter(()),
 ) -> Iterator[tape.Tape]:
     """Runs the entry along its paths, until one `is_enough`, and notes in `visited` what they show
     of its branches.
@@ -465,8 +474,12 @@ def explore(
     pending.add(frozenset())
     shown: set[object] = set()
     followed: set[object] = set()
-    quiet, lost = 0, True
+    quiet, lost, swept = 0, True, False
+    works: Plan = frozenset()  # what leads to the end of the first path that comes there
     for _ in range(BUDGET):
+        if not swept and pending.is_low and not lost and _many_open(visited):
+            swept = True
+            yield from sweep(works)
         found = pending.next(quiet=quiet >= bounds.quiet)
         if found is None:
             break
@@ -483,7 +496,8 @@ def explore(
         followed.update(itertools.pairwise((type(event), event.at) for event in made.events))
         is_new = len(shown) > known[0] or (len(followed) > known[1] and rank != TOGETHER)
         quiet = 0 if is_new else quiet + 1
-        lost = lost and is_lost(made)
+        if lost and not is_lost(made):
+            works, lost = plan, False
         open_ = [site for site, _ in oracle.taken if len(visited[site].sides) < 2]
         for site in open_:
             turned = turned_at(oracle, site)
@@ -501,8 +515,15 @@ def explore(
         made = run(Oracle(more, visited, bounds))
         yield made
         is_enough(made)
+    if not swept:
+        yield from sweep(works)
     if pending.cut_short or pending.next(quiet=quiet >= bounds.quiet) is not None:
         cut_short()
+
+
+def _many_open(visited: Mapping[Site, Visited]) -> bool:
+    """Whether more branches have an untaken side than all combinations are run of."""
+    return sum(len(seen.sides) < 2 for seen in visited.values()) > FULL
 
 
 def is_lost(made: tape.Tape) -> bool:
@@ -618,6 +639,11 @@ class _Pending:
             self._saving.add(plan)
         heapq.heappush(self._queue, (rank, -number if saves else number, plan, turns))
 
+    @property
+    def is_low(self) -> bool:
+        """Whether none of a high rank is left."""
+        return not self._queue or self._queue[0][0] >= SWEPT
+
     def next(self, *, quiet: bool) -> tuple[Plan, int] | None:
         """The plan to run next, and its rank; None where nothing is left that is worth it."""
         while True:
@@ -628,8 +654,8 @@ class _Pending:
             if not self._queue or (quiet and self._queue[0][0] >= LEAST):
                 return None
             rank, _, plan, turns = heapq.heappop(self._queue)
-            taken = turns is not None and len(self.visited[turns].sides) == 2
-            if taken or plan in self._tried or self._run.has(plan):
+            is_taken = turns is not None and len(self.visited[turns].sides) == 2
+            if is_taken or plan in self._tried or self._run.has(plan):
                 continue
             if self.left[rank] < self.first and plan not in self._saving:
                 if self._has_few_questions():

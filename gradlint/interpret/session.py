@@ -22,6 +22,7 @@ from gradlint.interpret import (
     iteration,
     paths,
     settling,
+    sweeps,
 )
 from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.gaps import Gap, GiveUp
@@ -764,18 +765,21 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
     )
     session.looks_for_training = False
     session.visited, session.reached = {}, set()
+    run = functools.partial(_path, program, path, entry, session)
+    bounds = paths.ALL
+    if entry.contract:
+        bounds = paths.OF_A_PART
+    elif is_test(path, entry):
+        bounds = paths.of_a_test()
     return paths.explore(
-        functools.partial(_path, program, path, entry, session),
+        run,
         lambda: session.steps,
         is_enough,
         cut_short,
         session.visited,
-        paths.OF_A_PART
-        if entry.contract
-        else paths.of_a_test()
-        if is_test(path, entry)
-        else paths.ALL,
+        bounds,
         misses=session.misses,
+        sweep=functools.partial(sweeps.sweep, session, run, bounds),
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import paths
+from gradlint.interpret import paths, sweeps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,41 +51,11 @@ def settle(
             if site in session.visited
         ):
             continue
-        taken = {site: set(seen.sides) for site, seen in session.visited.items()}
-        made = _run(session, run, plan)
-        if made is not None and made.complete and not paths.is_lost(made):
-            yield made
-        else:
-            _take_back(session, taken)
-
-
-def _run(
-    session: Session, run: Callable[[paths.Oracle], tape.Tape], plan: paths.Plan
-) -> tape.Tape | None:
-    """The tape of a path; None where a call on it takes all the steps, which is no reason to begin
-    the entry again.
-    """
-    before, passed_over = session.steps, dict(session.passed_over)
-    oracle = paths.Oracle(plan, session.visited)
-    try:
-        made = run(oracle)
-    except paths.Restart:
-        session.passed_over = passed_over
-        return None
-    finally:
+        before = session.steps
+        made = sweeps.run_apart(session, run, paths.Oracle(plan, session.visited))
         session.settled += session.steps - before
-    _note_ways(oracle)
-    return made
-
-
-def _note_ways(oracle: paths.Oracle) -> None:
-    """Notes how a path came to the branches that it alone has met: they stand behind the sides that
-    it took.
-    """
-    for site, _ in oracle.taken:
-        seen = oracle.visited[site]
-        if len(seen.sides) < 2 and not seen.turned:
-            seen.turned = paths.turned_at(oracle, site)
+        if made is not None:
+            yield made
 
 
 def is_open(session: Session, met: Mapping[object, int], may: tape.May, since: int) -> bool:
@@ -111,11 +81,3 @@ def _at(session: Session, places: Collection[Span]) -> Iterator[tuple[paths.Site
             source = session.program.source(Path(seen.at.file))
             if source is not None and source.code.span(seen.at.test.at) in places:
                 yield site, seen
-
-
-def _take_back(session: Session, taken: dict[paths.Site, set[bool]]) -> None:
-    for site in list(session.visited):
-        if site in taken:
-            session.visited[site].sides = taken[site]
-        else:
-            del session.visited[site]
