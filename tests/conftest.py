@@ -2,6 +2,7 @@
 
 import io
 import os
+import pathlib
 import sys
 from typing import Any
 
@@ -13,6 +14,25 @@ from gradlint.cli import main
 if "GRADLINT_TEST_CUDA" not in os.environ:
     # what the programs of the tests do was found out on a CPU
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
+_LISTED = pathlib.Path(__file__).with_name("fast.txt").read_text().splitlines()
+FAST = {file: words for file, *words in map(str.split, _LISTED) if file != "#"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what stands in `fast.txt`."""
+    for item in items:
+        words = FAST.get(item.path.name)
+        if words is not None and all(word in item.name for word in words):
+            item.add_marker("fast")
+
+
+def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
+    """With `-m fast`, read no other file: some import torch."""
+    is_test = collection_path.suffix == ".py"
+    is_left = is_test and config.option.markexpr == "fast" and collection_path.name not in FAST
+    return True if is_left else None
 
 
 @pytest.fixture(autouse=True)
