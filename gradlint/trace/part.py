@@ -5,14 +5,12 @@ is given.
 from __future__ import annotations
 
 import ast
-import collections
-import copy
 import importlib.util
 import inspect
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -26,15 +24,23 @@ from gradlint.source import document
 from gradlint.source.parse import Source, parse
 from gradlint.trace import frames
 from gradlint.trace.launch import Program
+from gradlint.trace.outcomes import (
+    can_carry,
+    copied,
+    each_tensor,
+    put_back,
+    results,
+    state,
+    summed,
+    tensors,
+)
 from gradlint.trace.records import Driven
 from gradlint.trace.session import Session
 
 _RUN = "__gradlint_part__"
 _PREDICTED = "predicted"
 _LOOP = 0  # the number of the driver's loop
-_DEPTH = 3  # of tensors in arguments and results, and in what a module keeps
 _BEGIN = "def begin(drive, helpers, given):\n    drive(*helpers, **given())\n"
-_OWN = frozenset(vars(torch.nn.Module()))
 
 
 class Part:
@@ -137,7 +143,7 @@ class _Batches:
         self.owner, self.bound = owner, bound
         self._model = _Model()
         names = [
-            name for name, value in bound.arguments.items() if any(map(_can_carry, _tensors(value)))
+            name for name, value in bound.arguments.items() if any(map(can_carry, tensors(value)))
         ]
         predicted = [name for name in names if not evidence.is_compared_with(name)] or names
         self._carrying = frozenset(predicted[:1] if is_loss else names)
@@ -147,7 +153,7 @@ class _Batches:
     def first(self) -> Mapping[str, Any]:
         """What the part is called with, by the names of its parameters."""
         self._current = {
-            name: _each_tensor(value, self._carried if name in self._carrying else _copied)
+            name: each_tensor(value, self._carried if name in self._carrying else copied)
             for name, value in self.bound.arguments.items()
         }
         return self._current
@@ -164,13 +170,13 @@ class _Batches:
         """
         if self._before:
             for module, kept in self._before:
-                _put_back(module, kept)
+                put_back(module, kept)
         else:
-            self._before = [(module, _state(module)) for module in self.owner.modules()]
+            self._before = [(module, state(module)) for module in self.owner.modules()]
         self.first()
 
     def _carried(self, tensor: torch.Tensor) -> torch.Tensor:
-        carried: torch.Tensor = self._model(_copied(tensor)) if _can_carry(tensor) else tensor
+        carried: torch.Tensor = self._model(copied(tensor)) if can_carry(tensor) else tensor
         return carried
 
 
@@ -200,15 +206,15 @@ class _Helpers:
 
     def saved(self, value: Any) -> None:
         """Computes a loss that has saved what a model gave."""
-        self._losses += [_Model()(each).sum() for each in _tensors(value) if each.requires_grad]
+        self._losses += [_Model()(each).sum() for each in tensors(value) if each.requires_grad]
 
     def minimised(self, result: Any) -> list[torch.Tensor]:
         """The losses in what a part gives: the `loss`, or else what carries a gradient, or any."""
-        found = self._losses or list(_results(result))
+        found = self._losses or list(results(result))
         if not found:
             raise UserError("the part gives no tensor: nothing can be back-propagated")
         return [
-            _summed(each) for each in [each for each in found if each.requires_grad] or found[:1]
+            summed(each) for each in [each for each in found if each.requires_grad] or found[:1]
         ]
 
     def untrained(self) -> None:
@@ -356,70 +362,3 @@ def _driver(contract: str, file: str, line: int) -> tuple[Callable[..., Any], Ca
     names: dict[str, Any] = {}
     exec(compile(tree, file, "exec"), names)
     return names["<drive>"], names["<begin>"]
-
-
-def _can_carry(tensor: torch.Tensor) -> bool:
-    return (tensor.is_floating_point() or tensor.is_complex()) and not tensor.requires_grad
-
-
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.requires_grad else tensor.clone()
-
-
-def _each_tensor(
-    value: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: int = _DEPTH
-) -> Any:
-    """Arguments with other tensors in their place, also in lists, tuples and dicts."""
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if depth and type(value) in (list, tuple):
-        return type(value)(_each_tensor(each, change, depth - 1) for each in value)
-    if depth and type(value) is dict:
-        return {name: _each_tensor(each, change, depth - 1) for name, each in value.items()}
-    return value
-
-
-def _tensors(value: Any, depth: int = _DEPTH) -> Iterator[torch.Tensor]:
-    """The tensors in a value, in lists, tuples, dicts and objects of these."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif depth and isinstance(value, list | tuple):
-        for each in value:
-            yield from _tensors(each, depth - 1)
-    elif depth and isinstance(value, Mapping):
-        for each in value.values():
-            yield from _tensors(each, depth - 1)
-
-
-def _results(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors of a result: of what has a `loss`, that alone."""
-    parts = (
-        value
-        if isinstance(value, Mapping | torch.Tensor | list | tuple)
-        else getattr(value, "__dict__", {})
-    )
-    own = parts.get("loss") if isinstance(parts, Mapping) else None
-    return _tensors(own if isinstance(own, torch.Tensor) else parts)
-
-
-def _summed(loss: torch.Tensor) -> torch.Tensor:
-    """One number, which can be back-propagated."""
-    real = torch.view_as_real(loss) if loss.is_complex() else loss
-    return real.sum() if real.dim() else real
-
-
-def _state(module: torch.nn.Module) -> dict[str, Any]:
-    """What a module keeps beside parameters, buffers and modules."""
-    copied = (list, dict, set, collections.deque)
-    own = ((name, value) for name, value in vars(module).items() if name not in _OWN)
-    return {name: copy.copy(value) if isinstance(value, copied) else value for name, value in own}
-
-
-def _put_back(module: torch.nn.Module, kept: Mapping[str, Any]) -> None:
-    """Has a module keep nothing that was computed from a batch."""
-    for name, value in _state(module).items():
-        if any(each.grad_fn is not None for each in _tensors(value)):
-            if name in kept:
-                setattr(module, name, kept[name])
-            else:
-                delattr(module, name)
