@@ -37,6 +37,19 @@ TOLD = {
         "GL104",
         "note",
     ),
+    "def choice_loss(pred, target: torch.Tensor):\n    return target[pred.argmax(1)].mean()\n": (
+        "GL104",
+        "error",
+    ),
+    "def rank_loss(pred, target: torch.Tensor):\n    best = pred.topk(3).indices\n"
+    "    return 1 - target.gather(1, best).float().mean()\n": (
+        "GL104",
+        "error",
+    ),
+    "def length_loss(pred, target):\n    return (pred.exp().round() - target).abs().mean()\n": (
+        "GL108",
+        "warning",
+    ),
     "def lddt_loss(pred, true, mask):\n    error = (torch.cdist(pred, pred) - "
     "torch.cdist(true, true)).abs()\n"
     "    near = (error < 0.5).float() + (error < 1.0).float()\n"
@@ -142,11 +155,33 @@ MODULES = {
     "        super().__init__()\n        self.body = nn.Linear(width, width)\n"
     "    def forward(self, x):\n        h = self.body(x)\n        d = h[:, None] - h[None]\n"
     '        return {"best": h.argmax(-1), "spread": d.pow(2).sum(-1).sqrt()}\n',
+    "GL206": "class Bounded(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+    "        self.body = nn.Linear(width, width)\n"
+    "    def forward(self, x):\n        y = self.body(x)\n        y.clamp(-1, 1)\n        return y\n",
+    "GL302": "class Probe(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+    "        self.body, self.head = nn.Linear(width, width), nn.Linear(width, 2)\n"
+    "        self.body.requires_grad_(False)\n"
+    "    @torch.inference_mode()\n    def encode(self, x):\n        return self.body(x)\n"
+    "    def forward(self, x):\n        return self.head(self.encode(x))\n",
+    "GL110": "from torch.utils.checkpoint import checkpoint\n"
+    "class Decoder(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+    "        self.table = nn.Embedding(9, width).requires_grad_(False)\n"
+    "        self.layer, self.out = nn.Linear(width, width), nn.Linear(width, 9)\n"
+    "    def forward(self, tokens):\n        h = self.table(tokens)\n"
+    "        return self.out(checkpoint(self.layer, h, use_reentrant=True))\n",
     "GL201 of an activation": "class Inplace(nn.Module):\n    def __init__(self, width, inplace=False):\n"
     "        super().__init__()\n        self.body, self.act = nn.Linear(width, width), "
     "nn.ReLU(inplace=inplace)\n"
     "    def forward(self, x):\n        y = torch.tanh(self.body(x))\n        return self.act(y)\n",
 }
+
+FORCES = (
+    "class Forces(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+    "        self.energy = nn.Linear(width, 1)\n"
+    "    def single(self, at):\n        at.requires_grad_(True)\n"
+    "        return torch.autograd.grad(self.energy(at).sum(), at, create_graph=True)[0]\n"
+    "    def forward(self, x):\n        return torch.vmap(self.single)(x)\n"
+)
 
 SOUND_MODULES = """\
 class Worded(nn.Module):
@@ -251,6 +286,13 @@ def test_a_sound_module_is_left_alone(program: str, tmp_path: pathlib.Path) -> N
     assert told(tmp_path, program) == []
 
 
+def test_what_torch_refuses_in_a_transform_needs_no_caller(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "forces.py"
+    path.write_text(HEAD + FORCES, encoding="utf-8")
+    found = analyze([path], select=lambda code: True).findings
+    assert [(each.code, each.severity.label) for each in found] == [("GL113", "error")]
+
+
 def test_tests_have_no_parts(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "test_losses.py"
     path.write_text(HEAD + next(iter(TOLD)), encoding="utf-8")
@@ -325,6 +367,7 @@ CONSTRUCTORS = {
     "self.w = nn.Parameter(torch.randn(width)) * std": "GL515",
     "self.w = nn.Parameter(torch.randn(width)) * config.std": "GL515",
     "self.body.weight[0] = 0.0": "GL202",
+    "nn.init.zeros_(nn.utils.parametrizations.spectral_norm(self.body).weight)": "GL207",
     "self.body.requires_grad = trained": "",
     "self.body.requires_grad = False": "GL516",
     "self.w = nn.Parameter(torch.randn(width) * std)": "",

@@ -117,6 +117,29 @@ def spoiling(line: int, content: str) -> Callable[[Finding, FixSource], Fix]:
     return fix
 
 
+UNNAMED = """\
+import torch
+
+
+class Runner:
+    def __init__(self, precise):
+        self.context = None if precise else torch.cpu.amp.autocast
+
+
+runner = Runner(False)
+with runner.context(dtype=torch.bfloat16):
+    print(torch.rand(2, 2) @ torch.rand(2, 2))
+"""
+
+
+def test_what_is_called_by_another_name_is_told_and_not_mended(
+    tmp_path: pathlib.Path, run: Run
+) -> None:
+    (tmp_path / "train.py").write_text(UNNAMED)
+    found = reported(run, str(tmp_path))
+    assert [(each["code"], each["fix"]) for each in found] == [("GL402", None)]
+
+
 THREE = """\
 import torch
 

@@ -260,6 +260,8 @@ THROWN_AWAY = {
     "for _ in range(3):\n    h.sin()\n    print(h)": True,
     "for _ in range(3):\n    h.sin()": False,
     "for number in range(3):\n    h.roll(number)": True,
+    "h.sum().backward()\nmodel.weight.grad.clamp(-1, 1)\nh = model(x)": True,
+    "h.sum().backward()\nfor p in model.parameters():\n    p.grad.mul(0.5)\nh = model(x)": True,
 }
 
 
@@ -271,6 +273,35 @@ def test_a_loop_that_does_the_same_again_and_nothing_else_wants_no_result(
     path.write_text(f"{SETUP}h = model(x)\n{code}\nh.mean().backward()\n")
     found = analyze([path], select=lambda code: code == "GL206").findings
     assert bool(found) is THROWN_AWAY[code]
+
+
+TRANSFORMED = [
+    "torch.vmap(slope)(w.repeat(2, 1))",
+    "torch.func.jvp(slope, (w,), (w.detach(),))[1]",
+    "torch.func.jacfwd(slope)(w)",
+    "torch.func.jacrev(slope)(w)",
+    "torch.func.vjp(slope, w)[0]",
+    "torch.func.grad(lambda v: slope(v).sum())(w)",
+]
+
+
+@pytest.mark.filterwarnings("ignore::Warning:torch")  # of what torch imports for forward mode
+@pytest.mark.parametrize("made", TRANSFORMED)
+def test_a_transform_without_a_graph_refuses_gradients_of_what_it_gives(
+    tmp_path: Path, made: str
+) -> None:
+    text = "import torch\nw = torch.ones(3, requires_grad=True)\ndef slope(v):\n"
+    text += "    return torch.autograd.grad(v.tanh().sum(), v, create_graph=True)[0]\n"
+    text += f"loss = {made}.sum()\n"
+    try:
+        exec(text, {})
+        is_refused = False
+    except RuntimeError as error:
+        is_refused = "does not require grad" in str(error)
+    path = tmp_path / "program.py"
+    path.write_text(f"{text}loss.backward()\n")
+    found = analyze([path], select=lambda code: code == "GL113").findings
+    assert bool(found) is is_refused
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is CUDA")

@@ -10,7 +10,7 @@ from gradlint.program.losses import Definition
 from gradlint.source.parse import Source
 
 RANK = 2
-SPEAKING = frozenset(["GL202", "GL515", "GL516"])
+SPEAKING = frozenset(["GL202", "GL207", "GL515", "GL516"])
 
 
 def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[constructors.Constructor]:

@@ -15,10 +15,12 @@ _RAISES = frozenset(
     [
         "GL106",
         "GL110",
+        "GL113",
         "GL114",
         "GL201",
         "GL202",
         "GL204",
+        "GL302",
         "GL303",
         "GL507",
         "GL514",
@@ -27,7 +29,20 @@ _RAISES = frozenset(
     ]
 )
 _SPOILS = frozenset(
-    ["GL602", "GL701", "GL702", "GL703", "GL704", "GL705", "GL801", "GL802", "GL803", "GL804"]
+    [
+        "GL206",
+        "GL207",
+        "GL602",
+        "GL701",
+        "GL702",
+        "GL703",
+        "GL704",
+        "GL705",
+        "GL801",
+        "GL802",
+        "GL803",
+        "GL804",
+    ]
 )
 SPEAKING = _RAISES | _SPOILS
 

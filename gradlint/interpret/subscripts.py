@@ -71,7 +71,8 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
             )
             if handler is not None:
                 return handler(m, target, Call("__getitem__", [index], {}, node, frame))
-            if target.data and _adds_axes(index) and is_collated(m, target):
+            is_of_tensor = _adds_axes(index) or _is_chosen(index)
+            if target.data and is_of_tensor and is_collated(m, target):
                 return tensor_item(m, tensors.as_tensor(m, target, node, frame), index, node, frame)
             found = derived(m, target, "item", hashable(index) or m.symbol(index), node, frame)
             if (
@@ -110,6 +111,12 @@ def _adds_axes(index: Abstract) -> bool:
     """Whether an index makes axes, as one of a tensor alone does: `mask[:, None]`."""
     parts = index.items if isinstance(index, Sequence) and index.kind == "tuple" else ()
     return any(isinstance(part, Const) and part.value is None for part in parts)
+
+
+def _is_chosen(index: Abstract) -> bool:
+    """Whether an index is a tensor, which chooses among rows: `prices[scores.argmax()]`."""
+    parts = index.items if isinstance(index, Sequence) and index.kind == "tuple" else [index]
+    return any(isinstance(part, Tensor) for part in parts)
 
 
 def derived(

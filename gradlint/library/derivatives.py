@@ -25,12 +25,16 @@ from gradlint.library.autograd import (
     loss_of,
     may_have_a_graph,
     raise_as_torch_does,
+    refuse_in_transform,
 )
 from gradlint.library.effects import is_loss_function, layer, lookup
 from gradlint.tape import Cut, Kind, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
+
+
+_WITHOUT_GRAPH = ("vmap", "jvp", "jacfwd")  # of what they give a function
 
 
 @function("torch.autograd.grad")
@@ -45,6 +49,7 @@ def grad(m: Machine, call: Call) -> Abstract:
     ):  # then there can be a graph, and it is kept
         options = {"retain_graph": True, "create_graph": True}
     inputs = tensors.sources(m, [wanted], call.node, call.frame) if wanted is not None else []
+    _refuse_given(m, inputs, call)
     values = (
         outputs.items if isinstance(outputs, Sequence) else [outputs] if outputs is not None else []
     )
@@ -84,6 +89,17 @@ def grad(m: Machine, call: Call) -> Abstract:
     ):
         _leave_out(gradients, wanted, made)
     return gradients
+
+
+def _refuse_given(m: Machine, inputs: list[Value], call: Call) -> None:
+    """Ends the program where the gradient of what a function was given is asked for within a
+    transform that records no graph of it: "does not require grad" (torch 2.13).
+    """
+    around = m.state.get("transforms", ())
+    if inputs and around and all(name.endswith(_WITHOUT_GRAPH) for name in around):
+        given = {id(value) for value in m.state.get("given in transforms", ())}
+        if all(id(value) in given for value in inputs):
+            refuse_in_transform(m, "autograd.grad", call)
 
 
 def _refuse_unmet(m: Machine, inputs: list[Value], losses: list[Value], call: Call) -> None:

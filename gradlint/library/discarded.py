@@ -116,6 +116,7 @@ def _is_guessed(result: tape.Value) -> bool:
         receiver is not None
         and receiver.op.startswith("torch.Tensor.")
         and lookup(receiver.op) is None
+        and "gradient" not in receiver.flags
     ):
         return True  # no tensor has what gave it: `model.eval().to("cpu")`
     if receiver is None or receiver.op not in ("input", "call", "part"):

@@ -274,6 +274,8 @@ def layer_result(
     kwargs = {**call.kwargs, "weight": own[0]} if own else call.kwargs
     losses.refuses(m, cls, call)
     made = tensors.apply(m, cls, call.args, call.node, call.frame, effect.effect, kwargs=kwargs)
+    if effect.integer_input and not (own and own[0].node.requires_grad):
+        _look_up(made.node)
     extra = [tensor.node for tensor in own[1:]]
     made.node.inputs += tuple(extra)
     if any(node.requires_grad for node in extra) and m.grad.enabled and not made.node.requires_grad:
@@ -297,6 +299,15 @@ def layer_result(
     ):  # a packed sequence gives one
         built[0] = Object(PACKED, call.frame.span(call.node), {"loc": first})
     return Sequence("tuple", built)
+
+
+def _look_up(made: tape.Value) -> None:
+    """Rows of a table that is not trained: no gradient goes to the integers that they are chosen
+    by, whatever was assumed of these.
+    """
+    made.requires_grad = made.assumed = False
+    made.cut, made.saves = None, ()
+    made.flags |= {tape.LOOKUP}
 
 
 def _with_indices(

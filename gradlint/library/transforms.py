@@ -75,18 +75,29 @@ def called_through(m: Machine, call: Call) -> Abstract:
     if not call.args:
         return m.unknown(call.frame.text(call.node))
     inner, name = call.args[0], call.name
-    return Builtin(name, lambda machine, at: _transformed(machine, name, inner, at), wraps=inner)
+    is_over_all = call.get(1, "in_dims") is None
+    return Builtin(
+        name,
+        lambda machine, at: _transformed(machine, name, inner, at, is_over_all=is_over_all),
+        wraps=inner,
+    )
 
 
-def _transformed(m: Machine, name: str, function: Abstract, call: Call) -> Abstract:
+def _transformed(
+    m: Machine, name: str, function: Abstract, call: Call, *, is_over_all: bool = True
+) -> Abstract:
     """Calls a function within a transform: what autograd is asked for there is refused."""
     around = m.state.get("transforms", ())
-    is_transform = not name.endswith("debug_unwrap")
-    m.state["transforms"] = (*around, name) if is_transform else around
+    given = m.state.get("given in transforms", ())
+    if not name.endswith("debug_unwrap"):
+        m.state["transforms"] = (*around, name)
+        m.state["given in transforms"] = tuple(
+            tensors.sources(m, call.args if is_over_all else [], call.node, call.frame)
+        )
     try:
         return m.call(function, call)
     finally:
-        m.state["transforms"] = around
+        m.state["transforms"], m.state["given in transforms"] = around, given
 
 
 @function(

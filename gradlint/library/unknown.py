@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import tensors
+from gradlint.interpret import operands, tensors
 from gradlint.interpret.attributes import is_looked_at, of_tensor
 from gradlint.interpret.conditions import is_collated
 from gradlint.interpret.estimates import estimated
@@ -20,6 +20,7 @@ from gradlint.interpret.values import (
     Call,
     Const,
     Symbol,
+    Tensor,
     Unknown,
 )
 from gradlint.ir import nodes as ir
@@ -125,7 +126,7 @@ def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstr
         and name != "requires_grad_"
         and not _is_of_tensors(name, unknown)
     ):
-        return None
+        return _choosing(m, unknown, name, at)
     if name == "backward":
         return None
     is_shared = name in _SHARED or is_looked_at(name, at)
@@ -149,6 +150,25 @@ def _rounded(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
         )
     symbol = unknown.symbol
     return call_unknown(m, symbol.derive(("attribute", name), f"{symbol.text}.{name}"), call)
+
+
+def _choosing(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
+    """A method of data that is called with a tensor: `relevant.gather(1, scores.argmax(1))`."""
+    effect = lookup(name)
+    is_called = isinstance(at.node, ir.Attribute) and at.node.is_called
+    is_other = name in _SHARED or find_method("unknown", name) is not None
+    if effect is None or not effect.maps_input or effect.describes or is_other or not is_called:
+        return None
+    if not operands.is_collated(m, unknown):
+        return None
+    return Builtin(name, lambda machine, call: _chosen(machine, unknown, name, call))
+
+
+def _chosen(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
+    if any(isinstance(value, Tensor) for value in call.values):
+        whole = tensors.as_tensor(m, unknown, call.node, call.frame)
+        return m.call(m.attribute(whole, name, call), call)
+    return m.call(derived(m, unknown, "attribute", name, call.node, call.frame), call)
 
 
 def _is_of_tensors(name: str, unknown: Unknown) -> bool:

@@ -59,7 +59,20 @@ def may(block: ast.AST, wanted: May, tree: ast.Module) -> bool:
         own = (torch[name] for name in found.names if name in torch)
         if any(_of_name(name) & wanted for name in (*own, *found.attributes)):
             return True
+        if wanted & May.CUT and any(map(_is_in_vain, found.does.calls)):
+            return True
     return False
+
+
+def _is_in_vain(call: effects.Call) -> bool:
+    """Whether a method is called for what it does that changes nothing: `x.clamp(-1, 1)`."""
+    return call.is_statement and call.is_method and _changes_nothing(call.name)
+
+
+@functools.cache
+def _changes_nothing(name: str) -> bool:
+    effect = lookup(name)
+    return effect is not None and not effect.in_place and not effect.escapes
 
 
 def may_reach(

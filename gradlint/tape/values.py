@@ -77,6 +77,8 @@ REFUSED = (
 )
 # on what something unknown gives that is called with different literals: it can be of a part
 TOLD_APART = "told-apart"
+# on rows of a table that is not trained: no gradient goes to the integers that chose them
+LOOKUP = "lookup"
 
 
 @dataclass(eq=False, slots=True)

@@ -66,7 +66,7 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Backward, Cut, Value, ancestors
+from gradlint.tape import LOOKUP, Backward, Cut, Value
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.encounters import encountered
 from gradlint_rules.starved import cut_short, is_cut
@@ -94,7 +94,12 @@ def _cuts(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
 
 def _is_given(value: Value, sink: Backward) -> bool:
     """Whether an input is one of a part, of which its trainer knows whether it requires grad."""
-    return sink.assumed and any(source.assumed for source in ancestors(*value.inputs))
+    pending = [source for source in value.inputs if sink.assumed]
+    for source in pending:
+        if source.assumed:
+            return True
+        pending += [] if LOOKUP in source.flags else source.inputs
+    return False
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

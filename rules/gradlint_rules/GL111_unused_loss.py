@@ -131,7 +131,7 @@ def check(paths: Paths) -> Iterator[Report]:
         key = _key(unused.fact)
         if key not in reported and (only or _is_left(unused, tape, measures, shared)):
             reported.add(key)
-            yield _report(unused, only, needed)
+            yield _report(unused, tape, only, needed)
 
 
 def _is_left(
@@ -145,7 +145,7 @@ def _is_left(
     return _is_forgotten(unused, measures) and not _looks_back(unused, tape)
 
 
-def _report(unused: _Unused, only: Sequence[str], needed: AbstractSet[_Key]) -> Report:
+def _report(unused: _Unused, tape: Tape, only: Sequence[str], needed: AbstractSet[_Key]) -> Report:
     fact = unused.fact
     name = (
         f"`{fact.detail or unused.loss.name}`" if fact.detail or unused.loss.name else "this loss"
@@ -153,7 +153,7 @@ def _report(unused: _Unused, only: Sequence[str], needed: AbstractSet[_Key]) -> 
     verb = "is" if len(only) == 1 else "are"
     effect = f", and {listed(list(only[:3]))} {verb} trained by nothing else" if only else ""
     message = f"{name} is never back-propagated{effect}"
-    at = _place(fact, needed)
+    at = _place(unused, tape, needed)
     related = (*calls(fact.stack, unused.sink.stack), to_sink(unused.sink))
     return Report(at, message, _HELP, places(at, *related), hints=Denied.USE.hint)
 
@@ -163,13 +163,14 @@ def _key(fact: Fact) -> _Key:
     return fact.at, fact.value.stack if fact.value is not None else ()
 
 
-def _place(fact: Fact, needed: AbstractSet[_Key]) -> Span:
-    """Where a loss is computed: the call that no back-propagated loss of the same helper goes
-    through.
+def _place(unused: _Unused, tape: Tape, needed: AbstractSet[_Key]) -> Span:
+    """Where a loss is computed: the first call on the way to it that no backward, no step and no
+    loss that is back-propagated goes through.
     """
-    at, stack = _key(fact)
-    others = [other for place, other in needed if place == at]
-    known = max((len(_prefix(stack, other)) for other in others), default=len(stack))
+    at, stack = _key(unused.fact)
+    others = [event.stack for event in (*unused.sinks, *tape.of(OptimizerStep))]
+    others += [other for _, other in needed]
+    known = max(len(_prefix(stack, other)) for other in others)
     return stack[known] if known < len(stack) else at
 
 

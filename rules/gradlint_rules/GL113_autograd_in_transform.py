@@ -6,7 +6,8 @@ something: it raises.
 ## What it does
 Reports `requires_grad_()` and `backward()` in what runs inside of a function that a transform of
 `torch.func` calls: `vmap`, `grad`, `grad_and_value`, `jacrev`, `jacfwd`, `hessian`, `linearize`,
-`vjp`, `jvp`, `functionalize`.
+`vjp`, `jvp`, `functionalize`. Inside of `vmap`, `jvp` and `jacfwd` alone, which record no graph of
+what they give a function, `autograd.grad` with respect to that, too.
 
 ## Why it matters
 The transforms differentiate and batch by themselves, and refuse both, whichever tensor they are

@@ -358,6 +358,8 @@ def up_to_date(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     name = name.rpartition(".")[2]  # also `torch.cuda.amp.autocast_mode.autocast`
     if isinstance(func, ast.Name):
         return _imported_anew(func.id, source)
+    if name not in _SINCE:
+        raise NoFixError("it is called by a name that does not say what it is")
     new, imports = source.reference(f"{_home([name], source)}.{name}")
     return (*_renewed(node, new, device, name, source), *imports)
 
