@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 
-def _escapes(block: list[ir.Node]) -> bool:
+def leaves(block: list[ir.Node]) -> bool:
     return bool(block) and isinstance(block[-1], ir.Return | ir.Raise | ir.Jump)
 
 
@@ -60,7 +60,7 @@ def _waits(node: ir.If) -> bool:
     return (
         isinstance(node.test, ir.Compare)
         and node.test.ops in (["<"], [">"], ["!="])
-        and _escapes(node.then)
+        and leaves(node.then)
     )
 
 
@@ -75,7 +75,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
     )
     m.session.is_uncounted = False
     value = conditions.ask(m, branch, node.test, frame)
-    if m.session.is_uncounted and _escapes(node.then) and cycles.trains(m, node.behind, frame):
+    if m.session.is_uncounted and leaves(node.then) and cycles.trains(m, node.behind, frame):
         m.session.leads_to_training(m)  # if (i + 1) % n: continue
     if branch.met:
         cycles.come_round(m, branch, node, frame)
@@ -90,9 +90,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
                     what="branch",
                     detail="true" if known else "false",
                     text=frame.text(node.test),
-                    scope=None
-                    if _escapes(node.then) or _escapes(node.otherwise)
-                    else frame.span(node),
+                    scope=None if leaves(node.then) or leaves(node.otherwise) else frame.span(node),
                 )
             )
         if defaults.by_default(m, conditions.test_of(m, value)) is known:
@@ -104,10 +102,10 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
         return m.execute(node.then if known else node.otherwise, frame)
     keeps = filters.answer_that_keeps(node)
     ends = _ends(node.otherwise, frame) or (
-        node.is_last and not node.otherwise and _escapes(node.then)
+        node.is_last and not node.otherwise and leaves(node.then)
     )
     is_refused = ends is not _ends(node.then, frame)
-    default = ends if is_refused else not (_escapes(node.then) and not _escapes(node.otherwise))
+    default = ends if is_refused else not (leaves(node.then) and not leaves(node.otherwise))
     taken = conditions.choose(
         m, value, node.test, frame, default=default, whole=node, keeps=keeps, is_refused=is_refused
     )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.interpret.branches import leaves
 from gradlint.interpret.paths import (
     Bounds,
     Choice,
@@ -26,6 +27,7 @@ from gradlint.interpret.paths import (
     is_lost,
     turned_at,
 )
+from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from gradlint.interpret.session import Session
@@ -66,12 +68,22 @@ def sweep(
 
 
 def _apart(sites: Iterable[Site], visited: Mapping[Site, Visited]) -> Iterator[list[Site]]:
-    """The open branches of what a call does, and those of how its object is made: an object that is
-    made otherwise says little of a call that goes otherwise.
+    """The open branches of what a call does, those of how its object is made, which says little of
+    a call that goes otherwise, and those that leave a block, which hide what is behind them.
     """
-    open_ = [site for site in sites if _is_open(visited[site])]
-    yield [site for site in open_ if not visited[site].prepares]
-    yield [site for site in open_ if visited[site].prepares]
+    groups: dict[str, list[Site]] = {"stays": [], "made": [], "leaves": []}
+    for site in sites:
+        seen = visited[site]
+        if _is_open(seen):
+            kind = "leaves" if _may_leave(seen) else "made" if seen.prepares else "stays"
+            groups[kind].append(site)
+    yield from groups.values()
+
+
+def _may_leave(seen: Visited) -> bool:
+    """Whether a side ends in a `return`, a `break` or a `continue`."""
+    whole = seen.at.whole
+    return isinstance(whole, ir.If) and (leaves(whole.then) or leaves(whole.otherwise))
 
 
 def _is_open(seen: Visited) -> bool:
