@@ -180,3 +180,36 @@ def test_a_function_with_inplace_writes_into_what_something_unknown_gave(
         "        z = torch.sigmoid(y)\n        F.relu(z, inplace=True)\n        return z\n"
     )
     assert told(tmp_path, program) == [("GL201", 9)]
+
+
+SWITCHED = """\
+class Wrapper(nn.Module):
+    def __init__(self, net, critic=None, hinted=False, clipped=False, scaled=False):
+        super().__init__()
+        self.net, self.critic, self.hinted = net, critic, hinted
+        if hinted:
+            self.hint = nn.Linear(8, 8)
+        self.clipped, self.scaled = clipped, scaled
+    def forward(self, x, {flag}, only_shown=False, only_named=False):
+        extra = self.hint(x) if self.hinted else None
+        stop = torch.no_grad if only_critic else contextlib.nullcontext
+        with stop():
+            logits = self.net(x, extra=extra)
+        if self.clipped:
+            logits = logits.clamp(-1, 1)
+        if self.scaled:
+            logits = logits / 2
+        if only_shown:
+            print(logits)
+        if only_named:
+            print(self.net)
+        return logits if self.critic is None else self.critic(logits)
+"""
+
+
+@pytest.mark.parametrize(("default", "lines"), [("False", []), ("True", [12])])
+def test_a_flag_of_a_call_has_its_default_where_an_object_is_made_otherwise(
+    default: str, lines: list[int], tmp_path: pathlib.Path
+) -> None:
+    program = "import contextlib\n" + SWITCHED.format(flag=f"only_critic={default}")
+    assert told(tmp_path, program) == [("GL106", line) for line in lines]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import counters, filters
 from gradlint.interpret.bounded import about, excludes_zero, is_bounded, says_even
-from gradlint.interpret.defaults import by_default, by_setting, is_setting
+from gradlint.interpret.defaults import by_call, by_default, by_setting, is_setting
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.paths import Branching
 from gradlint.interpret.values import (
@@ -179,7 +179,10 @@ def choose(
     site = Branching(node, frame.code.path, picks_data, writes, is_refused, whole)
     keeps = filters.kept(m, test, node, m.branch.keeps if keeps is None else keeps)
     first = by_default(m, test)
-    set_to = by_setting(m, test) if first is None and not is_refused else first
+    set_to = first
+    if first is None and not is_refused:
+        called = by_call(m, test)
+        set_to = by_setting(m, test) if called is None else called
     default = default if set_to is None else set_to
     answer, free = m.oracle.decide(
         site, test, default, source, keeps=keeps, about=_of_machine(m, test)

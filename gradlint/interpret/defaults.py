@@ -27,7 +27,12 @@ def is_switched(m: Machine, test: Test, answer: bool) -> bool:
     """Whether a flag that a part is called with answers otherwise than by its default:
     `forward(x, inplace=True)`.
     """
-    return _answered_by(m.state.get("call defaults", {}), test) is (not answer)
+    return by_call(m, test) is (not answer)
+
+
+def by_call(m: Machine, test: Test) -> bool | None:
+    """The answer of the default of a flag that a part is called with: the way of most calls."""
+    return _answered_by(m.state.get("call defaults", {}), test)
 
 
 def _answered_by(defaults: dict[Symbol, object], test: Test) -> bool | None:
