@@ -10,7 +10,7 @@ import pytest
 
 from gradlint.analysis import analyze
 from gradlint.finding import Severity
-from gradlint.interpret import calm, paths, session, settling, sweeps
+from gradlint.interpret import calm, search, session, settling, sweeps
 
 PROGRAM = """\
 import torch
@@ -49,7 +49,7 @@ LOUD = """if self.settings.quiet: pass
 
 @pytest.fixture(autouse=True)
 def _one_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "BUDGET", 1)
+    monkeypatch.setattr(search, "BUDGET", 1)
 
 
 def take_no_more_sides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torchgen  # type: ignore[import-untyped]
-from torchgen.packaged.autograd.load_derivatives import load_derivatives  # type: ignore[import-untyped]
+from torchgen.packaged.autograd import load_derivatives  # type: ignore[import-untyped]
 
 PACKAGED = Path(torchgen.__file__).parent / "packaged"
 ZERO = ("zeros_like(grad)", "at::zeros", "self_info.zeros()", "self.zeros_like()")
@@ -81,7 +81,7 @@ def _definition(info: Any) -> Definition:
 @functools.cache
 def definitions() -> dict[str, list[Definition]]:
     """Every overload with a derivative of its own on a CPU, by the plain name of the operation."""
-    infos, _ = load_derivatives(
+    infos, _ = load_derivatives.load_derivatives(
         str(PACKAGED / "autograd/derivatives.yaml"),
         str(PACKAGED / "ATen/native/native_functions.yaml"),
         str(PACKAGED / "ATen/native/tags.yaml"),

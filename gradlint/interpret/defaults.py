@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.paths import answer_of
+from gradlint.interpret.facts import answer_of
 from gradlint.interpret.values import (
     Const,
     Symbol,

@@ -21,10 +21,12 @@ from gradlint.interpret import (
     driving,
     iteration,
     paths,
+    search,
     settling,
     sweeps,
 )
 from gradlint.interpret.cases import cases, is_a_case
+from gradlint.interpret.facts import Member
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.machine import (
     MAX_OF_TESTS,
@@ -36,7 +38,7 @@ from gradlint.interpret.machine import (
     Raised,
     Stop,
 )
-from gradlint.interpret.paths import Member, Oracle, Restart
+from gradlint.interpret.paths import Oracle, Restart
 from gradlint.interpret.periods import BATCHES, Numbers, Period, Periods
 from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, is_a, tell
 from gradlint.interpret.statements import ROUNDS
@@ -771,7 +773,7 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         bounds = paths.OF_A_PART
     elif is_test(path, entry):
         bounds = paths.of_a_test()
-    return paths.explore(
+    return search.explore(
         run,
         lambda: session.steps,
         is_enough,

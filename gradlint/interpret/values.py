@@ -208,7 +208,9 @@ class Sequence(Abstract):
 def member(value: Abstract) -> object:
     """What a set knows an item by."""
     is_known = isinstance(value, Const) and not isinstance(value.value, slice)
-    return ("constant", value.value) if is_known else ("object", id(value))  # type: ignore[attr-defined]
+    if not is_known:
+        return ("object", id(value))
+    return ("constant", value.value)  # type: ignore[attr-defined]
 
 
 @dataclass(eq=False, slots=True)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
 _LEAVES_AS_IT_IS = re.compile(
-    r"load_state_dict|(en|dis)able_|gradient_checkpointing_|set_(grad_checkpointing|use_memory|attention_slice)"
+    r"load_state_dict|(en|dis)able_|gradient_checkpointing_"
+    r"|set_(grad_checkpointing|use_memory|attention_slice)"
 )
 _TRAINS = re.compile(r"adapter|lora|train|thaw|unfreeze")
 

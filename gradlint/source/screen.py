@@ -26,12 +26,14 @@ _SINKS = (
 ).split()
 _BACKWARD = re.compile(rb"backward\s*\(|\.backward\b")
 _FRAMEWORKS = re.compile(
-    rb"torch|lightning|accelerate|deepspeed|transformers|diffusers|fairscale|megatron|gpytorch|Fabric|Trainer"
+    rb"torch|lightning|accelerate|deepspeed|transformers|diffusers|fairscale|megatron"
+    rb"|gpytorch|Fabric|Trainer"
     rb"|\b(?:apex|fabric|peft|trl|ignite|fastai|catalyst|composer|monai|kornia|timm|pyro)\b"
 )
 _TRIGGERS = re.compile(
-    rb"grad|loss|[Oo]ptim|[Tt]rain|Module|[Pp]arameter|forward|[Ss]cal(?:e|er)|Function|Dataset|\.step|\.eval\(|detach"
-    rb"|\.data\b|\.item|cuda|amp\b|half|[Ss]oftmax|sigmoid|where|sqrt|log|norm|mean|_\(|out=|inplace|\bdist|DDP"
+    rb"grad|loss|[Oo]ptim|[Tt]rain|Module|[Pp]arameter|forward|[Ss]cal(?:e|er)|Function|Dataset"
+    rb"|\.step|\.eval\(|detach|\.data\b|\.item|cuda|amp\b|half|[Ss]oftmax|sigmoid|where|sqrt|log"
+    rb"|norm|mean|_\(|out=|inplace|\bdist|DDP"
 )
 # Frameworks whose losses have a `backward()` of another kind: some overwrite gradients where torch
 # adds to them.

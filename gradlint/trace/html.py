@@ -50,13 +50,17 @@ details{border:1px solid #d0d4da;border-radius:6px;margin:.5rem 0;padding:.4rem 
 summary{cursor:pointer}
 .error{border-left:5px solid #c62828}.warning{border-left:5px solid #ef8f00}
 .note{border-left:5px solid #1976d2}
-pre{background:#f5f6f8;padding:.6rem;overflow-x:auto}mark{background:#ffd9d6;display:inline-block;min-width:100%}
+pre{background:#f5f6f8;padding:.6rem;overflow-x:auto}
+mark{background:#ffd9d6;display:inline-block;min-width:100%}
 .scroll{overflow-x:auto}rect.cut{stroke:#c62828;stroke-width:2}rect.dead{stroke-dasharray:4 3}
 text.without{fill:#c62828}
 .zero{fill:#90a4ae}
-.backward{fill:#1976d2}.unscale{fill:#7b1fa2}.clip{fill:#ef8f00}.step{fill:#2e7d32}.update{fill:#00838f}
-.scheduler{fill:#8d6e63}@media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e6ea}pre{background:#22252b}
-mark{background:#5c2320;color:inherit}text{fill:#e4e6ea}rect.stop{fill:#22252b!important}td,th{border-color:#3a3f47}}
+.backward{fill:#1976d2}.unscale{fill:#7b1fa2}.clip{fill:#ef8f00}
+.step{fill:#2e7d32}.update{fill:#00838f}
+.scheduler{fill:#8d6e63}
+@media(prefers-color-scheme:dark){body{background:#16181c;color:#e4e6ea}pre{background:#22252b}
+mark{background:#5c2320;color:inherit}text{fill:#e4e6ea}
+rect.stop{fill:#22252b!important}td,th{border-color:#3a3f47}}
 table{border-collapse:collapse}td,th{border:1px solid #d0d4da;padding:.2rem .6rem;text-align:left}
 @media print{body{max-width:none;color:#000;background:#fff}
 .scroll{overflow:visible}svg{max-width:100%;height:auto}}

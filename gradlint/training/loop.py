@@ -217,7 +217,8 @@ class Trainer(Generic[Batch]):
                 loss = loss.to(torch.promote_types(loss.dtype, torch.float32))
                 # The number of ranks undoes the mean that DDP takes over them; `_update` divides by
                 # what is left.
-                self.scaler.scale(loss * (weight / total * self.ranks.count)).backward()  # type: ignore[no-untyped-call]
+                scaled = self.scaler.scale(loss * (weight / total * self.ranks.count))
+                scaled.backward()  # type: ignore[no-untyped-call]
             losses[number] = weight * loss.detach()
             used += weight
         self.progress.batches += len(window)

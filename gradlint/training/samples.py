@@ -17,7 +17,7 @@ Sample = TypeVar("Sample", covariant=True)
 _SLOTS = 1024
 
 
-class InvalidSample(Exception):  # noqa: N818 (a state of the data, not an error, where it is caught)
+class InvalidSample(Exception):  # noqa: N818 (where it is caught, a state of the data)
     """Raised by a dataset for a sample that cannot be trained on, such as one without
     annotations.
     """
@@ -38,7 +38,8 @@ class RetryingDataset(Dataset[Sample]):
         self.retries = retries
         # DataLoader workers are processes: this memory is shared with them, forked or spawned. Each
         # adds to a slot of its own, so that no two write the same place and no lock is needed.
-        self._skipped = torch.zeros(_SLOTS, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
+        skipped = torch.zeros(_SLOTS, dtype=torch.int64)
+        self._skipped = skipped.share_memory_()  # type: ignore[no-untyped-call]
 
     def __len__(self) -> int:
         return len(cast("Sized", self.dataset))

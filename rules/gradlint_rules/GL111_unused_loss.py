@@ -100,7 +100,8 @@ _HELP = (
     "the log."
 )
 _MEASURES = re.compile(
-    r"(?:^|_)(?:val|valid|validation|eval|test|metric|mae|mse|acc|log|logged|raw|best|ema|avg|running|total)(?:_|$)"
+    r"(?:^|_)(?:val|valid|validation|eval|test|metric|mae|mse"
+    r"|acc|log|logged|raw|best|ema|avg|running|total)(?:_|$)"
 )
 
 

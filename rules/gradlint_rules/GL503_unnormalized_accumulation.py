@@ -113,7 +113,8 @@ _INDIFFERENT = (
 )
 _PARTS = ("chunk", "split", "tensor_split")  # the operations that give parts of a batch
 _SAYS_PARTS = re.compile(
-    r"(?<![a-z])(micro(_?(batch(es)?|steps?))?|(grad_?)?acc(um[a-z]*)?|sub_?batch(es)?|mini_?batches)(?![a-z])"
+    r"(?<![a-z])(micro(_?(batch(es)?|steps?))?|(grad_?)?acc(um[a-z]*)?|sub_?batch(es)?"
+    r"|mini_?batches)(?![a-z])"
     r"|\.(chunk|tensor_split)\("  # of something unknown, which only a tensor has
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")

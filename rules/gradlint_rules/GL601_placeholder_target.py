@@ -104,8 +104,8 @@ from gradlint.tape import Decision, Tape
 SEVERITY = Severity.WARNING
 _HELP = "Leave such samples out, or give a label that the loss ignores, or a mask beside it."
 _TARGETS = re.compile(
-    r"(?<![a-z])(labels?|targets?|class(es)?|b?box(es)?|keypoints?|landmarks?|joints?|masks?|depths?|scores?|ratings?"
-    r"|annot[a-z]*|ys?|gts?|(ground)?truth|tags?|categor(y|ies)|answers?)(?![a-z])"
+    r"(?<![a-z])(labels?|targets?|class(es)?|b?box(es)?|keypoints?|landmarks?|joints?|masks?"
+    r"|depths?|scores?|ratings?|annot[a-z]*|ys?|gts?|(ground)?truth|tags?|categor(y|ies)|answers?)(?![a-z])"
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FLAGS = re.compile(
@@ -115,7 +115,8 @@ _SETTING = re.compile(
     r"rand|augment|flip|train|test|split|phase|mode|transform|cache|return_|use_|with_"
 )
 _OWN = re.compile(
-    r"""self(\.\w+)+|\b(not|and|or|is|in|None|True|False|len|isinstance|hasattr|str|list|dict)\b|"[^"]*"|'[^']*'|\b\d+\b"""
+    r"self(\.\w+)+|\b(not|and|or|is|in|None|True|False|len|isinstance|hasattr|str|list|dict)\b"
+    r"""|"[^"]*"|'[^']*'|\b\d+\b"""
 )
 
 _MESSAGE = (

@@ -138,7 +138,8 @@ def _of_parameter(finding: Finding, source: FixSource) -> Edits:
         if isinstance(use, ast.Name) and use.id == given:
             outer = next(source.around(use))
             is_bared = isinstance(outer, ast.Attribute) and outer.attr == "data"
-            edits.append(source.replace(outer if is_bared else use, f"{name}.grad"))  # type: ignore[arg-type]
+            read = outer if is_bared else use
+            edits.append(source.replace(read, f"{name}.grad"))  # type: ignore[arg-type]
     return tuple(edits)
 
 

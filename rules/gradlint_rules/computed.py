@@ -12,7 +12,8 @@ from gradlint_rules.cached import of_tape
 
 FACT = "loss"
 _TELLS = re.compile(  # by itself, or by what it tells: `log`, `log_metrics`, and not `log_prob`
-    r"(?:log|print|pprint|report|display|plot)(?:_(?:\w+_)?(?:loss|losses|metrics?|values?|stats|step|dict|all|scalars?))?"
+    r"(?:log|print|pprint|report|display|plot)"
+    r"(?:_(?:\w+_)?(?:loss|losses|metrics?|values?|stats|step|dict|all|scalars?))?"
     r"|(?:add|log|write)_(?:scalars?|histogram)|set_postfix(?:_str)?"
 )
 _LOGGERS = frozenset(

@@ -185,7 +185,8 @@ def _picked(log: ast.expr, activation: ast.Call, source: FixSource) -> ast.expr 
     ):
         if node is activation:
             return shown if shown is not activation and len(found) <= 2 else None
-        node = node.value if isinstance(node, ast.Subscript) else node.func.value  # type: ignore[attr-defined]
+        called = node if isinstance(node, ast.Subscript) else node.func
+        node = called.value  # type: ignore[attr-defined]
     return None
 
 

@@ -13,7 +13,9 @@ from gradlint.interpret.registry import FUNCTIONS, METHODS, MethodHandler, metho
 from gradlint.interpret.storage import set_item as put
 from gradlint.interpret.subscripts import item
 from gradlint.interpret.values import NONE, Abstract, Call, Class, Instance, Mapping, Sequence
-from gradlint.library.python import containers, mappings, sequences  # noqa: F401  (what they register is taken over)
+
+# what these register is taken over
+from gradlint.library.python import containers, mappings, sequences  # noqa: F401
 from gradlint.library.python.results import argument
 
 if TYPE_CHECKING:

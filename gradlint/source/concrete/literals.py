@@ -109,7 +109,8 @@ def _joined(values: Iterable[ast.expr]) -> list[ast.expr]:
     for value in values:
         last = found[-1] if found else None
         if isinstance(value, ast.Constant) and isinstance(last, ast.Constant):
-            last.value = f"{last.value}{value.value}"  # type: ignore[str-bytes-safe] # both are texts
+            # both are texts
+            last.value = f"{last.value}{value.value}"  # type: ignore[str-bytes-safe]
             last.end_lineno, last.end_col_offset = value.end_lineno, value.end_col_offset
         else:
             found.append(value)

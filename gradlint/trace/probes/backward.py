@@ -98,12 +98,14 @@ def _listed(things: Any) -> list[torch.Tensor]:
 
 
 def _is_functorch(tensors: Sequence[torch.Tensor]) -> bool:
-    return any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors)  # pyright: ignore[reportAttributeAccessIssue]
+    functorch = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
+    return any(map(functorch.is_functorch_wrapped_tensor, tensors))
 
 
 def _is_in_transform() -> bool:
     """Whether a transform of `torch.func` is running."""
-    return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore[reportAttributeAccessIssue]
+    functorch = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
+    return functorch.peek_interpreter_stack() is not None
 
 
 def _run(
