@@ -62,6 +62,13 @@ def first_step(folder: Path, program: str) -> str:
 
 
 PROGRAMS = {
+    "an optimizer of torch that is begun again": (
+        BEFORE + "more = [*model.parameters(), *nn.Linear(4, 4).parameters()]\n"
+        "optimizer.__init__(more, 0.1)\n"
+        "for batch in torch.randn(3, 4):\n    optimizer.zero_grad()\n"
+        "    model(batch).sum().backward()\n    optimizer.step()\n",
+        "clear 4, backward 2, step 4",
+    ),
     "lightning with a dict of optimizer and schedule": (
         "import lightning as L\nclass Own(L.LightningModule):\n    def __init__(self):\n"
         "        super().__init__()\n        self.net = nn.Linear(4, 4)\n"

@@ -59,10 +59,13 @@ def make(m: Machine, call: Call) -> Abstract | None:
 
 
 @method(OPTIMIZER, "__init__")
-def initialise(m: Machine, instance: Instance, call: Call) -> Abstract:
-    """An optimizer class of the program."""
+def initialise(m: Machine, made: Instance | Object, call: Call) -> Abstract:
+    """An optimizer class of the program; or one of torch that is begun again, over other
+    parameters: `optimizer.__init__(model.parameters(), lr)`.
+    """
     misfits.refuse(m, call.get(0, "params"), call, "params", groups=True)
-    instance.state["handle"] = optimizer_over(m, call.get(0, "params"), call, instance.cls.name)
+    name = made.cls if isinstance(made, Object) else made.cls.name
+    made.state["handle"] = optimizer_over(m, call.get(0, "params"), call, name)
     return NONE
 
 
