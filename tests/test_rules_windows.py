@@ -206,3 +206,26 @@ def test_a_loss_of_something_out_of_view_is_not_known_to_be_whole(
 ) -> None:
     (tmp_path / "train.py").write_text(OUT_OF_VIEW.format(loss))
     assert [each.code for each in gradlint.check([tmp_path / "train.py"])] == found
+
+
+SHORT_WINDOWS = """\
+import torch
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = [torch.randn(4) for _ in range(6)]
+for i, batch in enumerate(loader):
+    (model(batch).square().mean() / 4).backward()
+    if i % 4 == 0 or i + 1 == len(loader):
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def test_the_first_and_the_last_window_of_one_round_are_not_all_of_them(
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(SHORT_WINDOWS)
+    found = analyze([path], select=lambda code: code in ("GL505", "GL506")).findings
+    assert [each.code for each in found] == ["GL506"]

@@ -191,7 +191,9 @@ def _own_root(leaf: Value, tape: Tape) -> int | None:
     A trace does not see how such a parameter is called and where it is made.
     """
     own = leaf.parameter
-    if tape.traced or own is None or own.module is not None or leaf.kind is not Kind.PARAMETER or leaf.assumed:
+    if tape.traced or leaf.kind is not Kind.PARAMETER or leaf.assumed:
+        return None
+    if own is None or own.module is not None:
         return None
     return id(own) if own.name else None  # one without a name is not kept: non-leaf-parameter
 

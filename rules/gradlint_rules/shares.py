@@ -48,9 +48,8 @@ def _of(account: Account, quotients: dict[int, Value]) -> Iterator[Share]:
         return
     found = [_share(account, update, quotients) for update in account.updates]
     known = [share for share in found if share is not None]
-    if (
-        len(known) >= _ROUNDS and len(known) >= len(found) - 1
-    ):  # the last round need not have been counted
+    counted = found[:-1]  # the last round need not have been counted
+    if len(known) >= _ROUNDS and None not in counted:
         yield known[0]
 
 
