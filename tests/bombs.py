@@ -23,24 +23,30 @@ BOMBS = {
         "c = '\\t'.expandtabs(99999999999)\n",
     "integer-squared": _again("n = 7", "n = n * n", "print(n)"),
     "integer-multiplied": _again("n = 7", "n *= n", "print(f'{n}')"),
-    "integer-powers": "a = 2 ** 2 ** 100\nb = 10 ** 10 ** 10\nc = pow(10, 10 ** 9)\nd = 1 << 10 ** 10\n",
+    "integer-powers": "a = 2 ** 2 ** 100\nb = 10 ** 10 ** 10\nc = pow(10, 10 ** 9)\n"
+        "d = 1 << 10 ** 10\n",
     "integer-functions": "import math\na = math.factorial(10 ** 7)\nb = math.comb(10**8, 10**7)\n"
         "c = round(5, -10 ** 10)\n",
-    "integer-literal": f"n = 0x{'f' * 6000}\nprint(str(n))\nfor i in range(n):\n    pass\nd = {{n: n % 3}}\n",
+    "integer-literal": f"n = 0x{'f' * 6000}\nprint(str(n))\nfor i in range(n):\n    pass\n"
+        f"d = {{n: n % 3}}\n",
     "integer-bounds": "a = [1][10 ** 30]\nb = range(10 ** 30)[5]\nc = len(range(10 ** 30))\n"
         "d = torch.zeros(10 ** 30)\n",
-    "numbers-refused": "a = 1 / 0\nb = 'abc'[::0]\nc = [1][::0]\nd = range(0, 5, 0)\nfor i in d:\n    pass\n"
+    "numbers-refused": "a = 1 / 0\nb = 'abc'[::0]\nc = [1][::0]\nd = range(0, 5, 0)\n"
+        "for i in d:\n    pass\n"
         "e = 0.0 ** -1\n",
-    "class-unknown": "n = unknown()\nkinds = unknown()\nif not isinstance(n, kinds[0]):\n    n = int(n)\n",
+    "class-unknown": "n = unknown()\nkinds = unknown()\nif not isinstance(n, kinds[0]):\n"
+        "    n = int(n)\n",
     # containers
     "list-doubled": _again("l = [1]", "l = l + l"),
     "list-added-to-itself": _again("l = [1]", "l += l"),
     "list-extended-by-itself": _again("l = [1]", "l.extend(l)"),
     "list-unpacked-twice": _again("l = [1]", "l = [*l, *l]"),
     "list-of-zeros": "a = [0] * 10 ** 12\nb = bytes(10 ** 12)\nc = list(range(10 ** 12))\n",
-    "list-in-itself": "l = []\nl.append(l)\nl += [l, l]\nprint(l, str(l))\ntorch.stack(l)\nunknown(l)\n"
+    "list-in-itself": "l = []\nl.append(l)\nl += [l, l]\nprint(l, str(l))\ntorch.stack(l)\n"
+        "unknown(l)\n"
         "for a in l:\n    print(a)\n",
-    "dict-in-itself": "d = {}\nd['a'] = d\nimport copy\nc = copy.deepcopy(d)\nunknown(d)\nx = d['a']['a']\n",
+    "dict-in-itself": "d = {}\nd['a'] = d\nimport copy\nc = copy.deepcopy(d)\nunknown(d)\n"
+        "x = d['a']['a']\n",
     "tuple-of-itself-twice": _again("t = (1,)", "t = (t, t)", "d = {t: 1}", "print(t, f'{t}')",
         "isinstance(1, t)"),
     "list-of-itself-twice": _again("t = [model]", "t = [t, t]", "torch.tensor(t)",
@@ -72,10 +78,13 @@ BOMBS = {
     # calls and loops
     "function-of-itself": _again("f = lambda x: x", "f = (lambda g: lambda x: g(g(x)))(f)", "f(1)",
         times=40),
-    "recursion": "def f(n):\n    return f(n - 1) + f(n - 2) + g(n)\ndef g(n):\n    return f(n) + f(n)\n"
+    "recursion": "def f(n):\n    return f(n - 1) + f(n - 2) + g(n)\ndef g(n):\n"
+        "    return f(n) + f(n)\n"
         "f(100)\n",
-    "self-application": "(lambda x: x(x))(lambda x: x(x))\ndef h():\n    yield from h()\nlist(h())\n",
-    "attributes-of-itself": "class A:\n    def __getattr__(self, name):\n        return getattr(self, name)\n"
+    "self-application": "(lambda x: x(x))(lambda x: x(x))\ndef h():\n    yield from h()\n"
+        "list(h())\n",
+    "attributes-of-itself": "class A:\n    def __getattr__(self, name):\n"
+        "        return getattr(self, name)\n"
         "    def __call__(self):\n        return self()\nA().x\nA()()\nclass B(B): pass\nB()\n",
     "object-called-by-itself": "class A:\n    pass\nA.__call__ = A()\nA()()\n",
     "loops": "".join(f"{'    ' * depth}for i{depth} in range(9):\n" for depth in range(18)) + "    " * 18 + "pass\n",
@@ -85,7 +94,8 @@ BOMBS = {
     "attributes-in-a-row": f"x = a{'.b' * 900}\n",
     "calls-in-a-row": f"x = a{'()' * 900}\n",
     "additions-in-a-row": f"x = {'+'.join(['a'] * 900)}\n",
-    "bases-in-a-row": f"class Data({'a.' * 900}Dataset):\n    def __getitem__(self, i):\n        return i\n",
+    "bases-in-a-row": f"class Data({'a.' * 900}Dataset):\n    def __getitem__(self, i):\n"
+        "        return i\n",
     "names-in-a-row": "".join(f"class C{n}({'C' + str(n - 1) if n else 'object'}): pass\n" for n in range(600)) + "C599().x\n",
 }  # fmt: skip
 

@@ -93,7 +93,8 @@ PROGRAMS = {
         "group['params']]")
     + BACK + STEP,
     "GL501-zeroed-in-place": START + BOTH + LOOP + LOSS
-    + _otherwise("[each.grad.zero_() for each in [*model.parameters(), *side.parameters()] if each.grad "
+    + _otherwise("[each.grad.zero_() for each in [*model.parameters(), *side.parameters()] if "
+        "each.grad "
         "is not None]")
     + BACK + STEP,
     "GL502-back-propagated-again": START + BOTH + LOOP + LOSS + BACK
@@ -104,7 +105,8 @@ PROGRAMS = {
     "GL509-clipped-between": START + BOTH + LOOP + LOSS + CLEAR
     + _otherwise("loss.backward(retain_graph=True)")
     + "    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n" + BACK + STEP,
-    "GL510-stepped-before": START + BOTH + "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)\n" + LOOP
+    "GL510-stepped-before": START + BOTH + "schedule = "
+        "torch.optim.lr_scheduler.StepLR(optimizer, 2)\n" + LOOP
     + LOSS + CLEAR + BACK + _otherwise("optimizer.step()") + "    schedule.step()\n",
     "GL511-stepped": START + BOTH + LOOP + LOSS + CLEAR + BACK + _otherwise("optimizer.step()"),
     "GL511-under-two-conditions": START + BOTH + LOOP + LOSS + CLEAR + BACK
@@ -113,7 +115,8 @@ PROGRAMS = {
     "GL511-behind-a-way-out": START + BOTH + LOOP + LOSS + CLEAR + BACK
     + "    if args.quiet:\n        continue\n" + STEP,
     "GL511-updated-by-hand": START + BOTH + LOOP + LOSS + CLEAR + BACK
-    + _otherwise("[each.data.sub_(0.1 * each.grad) for each in [*model.parameters(), *side.parameters()]]"),
+    + _otherwise("[each.data.sub_(0.1 * each.grad) for each in [*model.parameters(), "
+        "*side.parameters()]]"),
     "GL511-in-a-function": START + BOTH + "def advance(optimizer):\n    optimizer.step()\n"
     + LOOP + LOSS + CLEAR + BACK + _otherwise("advance(optimizer)"),
     "GL511-given-to-a-function": START + BOTH

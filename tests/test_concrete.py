@@ -24,13 +24,17 @@ from gradlint.source.parse import Source, SyntaxFault, expression, parse
 HEADER = "".join(line[1:] + "\n" for line in HEAD.splitlines())
 DETACHED = HEADER + "loss = model(data[0][0]).detach().sum()\nloss.backward()\n"
 NEWER = {
-    "type parameters (3.12)": "def first[T](xs: list[T]) -> T:\n    return xs[0]\ntype Batch = list[torch.Tensor]\n",
-    "defaults of type parameters (3.13)": "class Box[T = int, *Ts = *tuple[int], **P = [int]]:\n    pass\n",
+    "type parameters (3.12)": "def first[T](xs: list[T]) -> T:\n    return xs[0]\n"
+    "type Batch = list[torch.Tensor]\n",
+    "defaults of type parameters (3.13)": "class Box[T = int, *Ts = *tuple[int], **P = [int]]:\n"
+    "    pass\n",
     "quotes within an f-string (3.12)": 'lr = {"lr": 0.1}\nprint(f"lr {lr["lr"]:{"."}3f}")\n',
     "lines within an f-string (3.12)": "lr = 1\nprint(f'{\n    lr  # the rate\n}')\n",
     "a t-string (3.14)": 'name = "a"\nmessage = t"model {name!r:>{10}} {name=} é"\n',
-    "exceptions without parentheses (3.14)": "try:\n    pass\nexcept ValueError, RuntimeError:\n    raise\n",
-    "an unpacking comprehension (3.15)": "xs = [*ys for ys in [[1], [2]]]\nd = {**e for e in [{1: 2}]}\n",
+    "exceptions without parentheses (3.14)": "try:\n    pass\nexcept ValueError, RuntimeError:\n"
+    "    raise\n",
+    "an unpacking comprehension (3.15)": "xs = [*ys for ys in [[1], [2]]]\n"
+    "d = {**e for e in [{1: 2}]}\n",
     "a lazy import (3.15)": "lazy import json\nlazy from os import path\n",
 }
 ODD = {
@@ -38,7 +42,8 @@ ODD = {
     "tuples": "a = 1,\nb = 1, 2 ,\nfor c, in d, e: pass\nx[1, 2:3 , ::4, ...,]\nx[ : ]\nx[*a]\n"
     "return_ = *a, b\n",
     "semicolons": "if a: b; c ;\nclass D: e; f\ntry: g;\nfinally: h ; \n",
-    "generators": "f  ( a for a in b )\nf((a for a in b))\n(f # c\n(a for a in b if c if d for e in f))\n",
+    "generators": "f  ( a for a in b )\nf((a for a in b))\n(f # c\n"
+    "(a for a in b if c if d for e in f))\n",
     "strings": "u'a' 'b'\nb'a' b'\\x00'\n'a' f'{b}' 'c' rf'\\d{e}\\{f}'\nf''\n"
     "f'\\{a}{{}} \\N{EM DASH} {b!r:>{c}.{d}}{e = !s}{f=}'\n"
     "f'''a\"{b}\nc'''\n",
@@ -55,8 +60,10 @@ ODD = {
     "except* b as c: d\n",
     "contexts": "with (a, b): pass\nwith (a, b) as c: pass\nwith (a as b, c,): pass\n"
     "async def f():\n  async with a: pass\n",
-    "imports": "import a.b as c , d\nfrom . import (e as f,)\nfrom ...g.h import *\nfrom .. import i;\n",
-    "statements": "del (a), b[0]\ndel (a, b)\ndel c,\nassert a , b\nraise a from (b)\nraise\nx: int\n"
+    "imports": "import a.b as c , d\nfrom . import (e as f,)\nfrom ...g.h import *\n"
+    "from .. import i;\n",
+    "statements": "del (a), b[0]\ndel (a, b)\ndel c,\nassert a , b\nraise a from (b)\nraise\n"
+    "x: int\n"
     "x.y: (int) = 1\n",
     "scopes": "def f():\n  global a , b\n  def g():\n    nonlocal c\n    yield from (c)\n"
     "    return (yield)\n",

@@ -147,7 +147,8 @@ MODULES = {
     "        self.body = nn.Linear(width, width)\n"
     "    def forward(self, x):\n        h = self.body(x)\n"
     "        return sum(head(h) for head in self.heads)\n",
-    "GL703": "class Spread(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+    "GL703": "class Spread(nn.Module):\n    def __init__(self, width):\n"
+    "        super().__init__()\n"
     "        self.body = nn.Linear(width, width)\n"
     "    def forward(self, x):\n        h = self.body(x)\n        d = h[:, None] - h[None]\n"
     "        return d.pow(2).sum(-1).sqrt()\n",
@@ -155,9 +156,11 @@ MODULES = {
     "        super().__init__()\n        self.body = nn.Linear(width, width)\n"
     "    def forward(self, x):\n        h = self.body(x)\n        d = h[:, None] - h[None]\n"
     '        return {"best": h.argmax(-1), "spread": d.pow(2).sum(-1).sqrt()}\n',
-    "GL206": "class Bounded(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+    "GL206": "class Bounded(nn.Module):\n    def __init__(self, width):\n"
+    "        super().__init__()\n"
     "        self.body = nn.Linear(width, width)\n"
-    "    def forward(self, x):\n        y = self.body(x)\n        y.clamp(-1, 1)\n        return y\n",
+    "    def forward(self, x):\n        y = self.body(x)\n        y.clamp(-1, 1)\n"
+    "        return y\n",
     "GL302": "class Probe(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
     "        self.body, self.head = nn.Linear(width, width), nn.Linear(width, 2)\n"
     "        self.body.requires_grad_(False)\n"
@@ -169,7 +172,8 @@ MODULES = {
     "        self.layer, self.out = nn.Linear(width, width), nn.Linear(width, 9)\n"
     "    def forward(self, tokens):\n        h = self.table(tokens)\n"
     "        return self.out(checkpoint(self.layer, h, use_reentrant=True))\n",
-    "GL201 of an activation": "class Inplace(nn.Module):\n    def __init__(self, width, inplace=False):\n"
+    "GL201 of an activation": "class Inplace(nn.Module):\n    def __init__(self, width, "
+    "inplace=False):\n"
     "        super().__init__()\n        self.body, self.act = nn.Linear(width, width), "
     "nn.ReLU(inplace=inplace)\n"
     "    def forward(self, x):\n        y = torch.tanh(self.body(x))\n        return self.act(y)\n",

@@ -70,10 +70,13 @@ BY_OPTION = (
     "depends on the options of the call; the table has the defaults, which the layers below try out"
 )
 EXPLAINED = {
-    "nn.functional.conv3d": "padding='same' with an even kernel convolves a padded copy of the input",
+    "nn.functional.conv3d": "padding='same' with an even kernel convolves a padded copy of the "
+    "input",
     "nn.functional.adaptive_avg_pool1d": "an output of length 1 is a mean, which keeps nothing",
-    "nn.functional.scaled_dot_product_attention": "goes by the kernel, which hangs on the mask, too: tried out below",
-    "nn.functional.multi_head_attention_forward": "chunks of one weight, whose own gradient is asked for, go unnoticed",
+    "nn.functional.scaled_dot_product_attention": "goes by the kernel, which hangs on the mask, "
+    "too: tried out below",
+    "nn.functional.multi_head_attention_forward": "chunks of one weight, whose own gradient is "
+    "asked for, go unnoticed",
     "lu": "get_infos=True adds an output",
     "nn.functional.kl_div": BY_OPTION,
     "nn.functional.poisson_nll_loss": BY_OPTION,
@@ -100,7 +103,9 @@ NEVER_INSIDE = {
 
 
 def operations() -> list[Any]:
-    """What torch tests its own operations with; it takes seconds to be imported, where it is run."""
+    """What torch tests its own operations with; it takes seconds to be imported, where it is
+    run.
+    """
     from torch.testing._internal.common_methods_invocations import op_db
 
     return op_db

@@ -17,27 +17,34 @@ PROGRAMS = {
     "a group of parameters": "g = {}\ng['params'] = g\nresult = torch.optim.SGD([g], lr=0.1)",
     "an array": "import numpy as np\na = [1]\na.append(a)\nd = {'a': a}\nd['d'] = d\n"
     "result = np.array([a, d])",
-    "what is handed out of view": "a = [[]]\na.append(a)\nd = {'a': a, 'b': {}}\nd['d'] = d\nunseen.f(a, d)\n"
+    "what is handed out of view": "a = [[]]\na.append(a)\nd = {'a': a, 'b': {}}\nd['d'] = d\n"
+    "unseen.f(a, d)\n"
     "result = len(d)",
-    "an object that is handed out of view": "class A:\n    pass\nx = A()\nx.x = x\nx.l = [x]\nx.d = {'x': x}\nunseen.f(x)\n"
+    "an object that is handed out of view": "class A:\n    pass\nx = A()\nx.x = x\nx.l = [x]\n"
+    "x.d = {'x': x}\nunseen.f(x)\n"
     "unseen.f([x])\nresult = x",
-    "functions that call each other": "def f():\n    return g()\ndef g():\n    return f()\nunseen.on('a', f)\n"
+    "functions that call each other": "def f():\n    return g()\ndef g():\n    return f()\n"
+    "unseen.on('a', f)\n"
     "unseen.on('a', lambda: f())\nresult = f",
-    "methods that call each other": "class A:\n    def f(self):\n        return self.g()\n    def g(self):\n"
+    "methods that call each other": "class A:\n    def f(self):\n        return self.g()\n"
+    "    def g(self):\n"
     "        return self.f()\nunseen.on('a', A().f)\nresult = A",
     "a module": "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
     "        self.parts = [nn.Linear(2, 2)]\n        self.parts.append(self.parts)\n"
     "        self.d = {}\n        self.d['d'] = self.d\nm = M()\nunseen.f(m)\n"
     "unseen.f(m.parts)\nresult = len(list(m.parameters()))",
-    "a product": "import math\na = [torch.zeros(1)]\na.append(a)\nresult = (math.prod(a), str(a), len(a))",
+    "a product": "import math\na = [torch.zeros(1)]\na.append(a)\n"
+    "result = (math.prod(a), str(a), len(a))",
     "a copy": "import copy\na = [1]\na.append(a)\nb = copy.deepcopy(a)\n"
     "result = (len(b), b[1] is b, b is a)",
     "a sample": "from torch.utils.data import Dataset, DataLoader\nclass D(Dataset):\n"
     "    def __getitem__(self, i):\n        a = {}\n        a['a'] = (a,)\n        return a\n"
     "    def __len__(self):\n        return 3\nfor x in DataLoader(D()):\n    result = x",
-    "a default": "import collections\nd = collections.defaultdict(list)\nd['a'].append(d)\nunseen.f(d)\n"
+    "a default": "import collections\nd = collections.defaultdict(list)\nd['a'].append(d)\n"
+    "unseen.f(d)\n"
     "result = len(d)",
-    "what holds a gradient": "a = [torch.zeros(2, requires_grad=True)]\na.append(a)\ntorch.save(a, 'a')\n"
+    "what holds a gradient": "a = [torch.zeros(2, requires_grad=True)]\na.append(a)\n"
+    "torch.save(a, 'a')\n"
     "unseen.f(loss=a)\nresult = a[0].requires_grad",
 }
 

@@ -83,15 +83,19 @@ CONNECTED = {
     "log_prob of a sample": "(d := D.Categorical(logits=model(x))).log_prob(d.sample()).sum()",
     "entropy": "D.Bernoulli(logits=model(x)).entropy().sum()",
     "independent": "D.Independent(D.Normal(model(x), torch.ones(4)), 1).rsample().sum()",
-    "transformed": "D.TransformedDistribution(D.Normal(model(x), 1.0), [D.TanhTransform()]).rsample().sum()",
-    "mixture": "D.MixtureSameFamily(D.Categorical(logits=model(x)), D.Normal(x, 1.0)).log_prob(x[:, "
+    "transformed": "D.TransformedDistribution(D.Normal(model(x), 1.0), "
+    "[D.TanhTransform()]).rsample().sum()",
+    "mixture": "D.MixtureSameFamily(D.Categorical(logits=model(x)), D.Normal(x, "
+    "1.0)).log_prob(x[:, "
     "0])[0]",
     "divergence": "D.kl_divergence(D.Normal(model(x), 1.0), D.Normal(x, 1.0)).sum()",
     "stddev": "D.Normal(x, model(x).exp()).stddev.sum()",
     "own distribution": "Squashed(model(x), 1.0).log_prob(x).sum()",
     "checkpoint of something with gradient": "checkpoint(model, model(x), use_reentrant=True).sum()",
-    "checkpoint without reentrance": "checkpoint(model, frozen(torch.tensor([1, 2])), use_reentrant=False).sum()",
-    "last segment": "checkpoint_sequential(nn.Sequential(plain, model), 2, x, use_reentrant=True).sum()",
+    "checkpoint without reentrance": "checkpoint(model, frozen(torch.tensor([1, 2])), "
+    "use_reentrant=False).sum()",
+    "last segment": "checkpoint_sequential(nn.Sequential(plain, model), 2, x, "
+    "use_reentrant=True).sum()",
     "function": "Double.apply(model(x), 2.0)[0].sum()",
     "function with a context set up late": "Late.apply(model(x)).sum()",
     "compiled": "compiled(x).sum()",
@@ -99,19 +103,26 @@ CONNECTED = {
     "vmap over an axis": "torch.func.vmap(model, 0)(x).sum()",
     "data parallel on given devices": "nn.DataParallel(model, None)(x).sum()",
     "gradient of a function": "torch.func.grad(lambda y: (y ** 2).sum())(model(x)).sum()",
-    "gradient and value": "sum(part.sum() for part in torch.func.grad_and_value(lambda y: (y**2).sum())(model(x)))",
+    "gradient and value": "sum(part.sum() for part in torch.func.grad_and_value(lambda y: "
+    "(y**2).sum())(model(x)))",
     "value beside a gradient": "torch.func.grad_and_value(lambda y: model(y).sum())(x)[1]",
-    "gradient by the second argument": "torch.func.grad(lambda y, z: (y * z * z).sum(), argnums=1)(model(x), x).sum()",
-    "gradients by two arguments": "torch.func.grad(lambda y, z: (y * z).sum(), argnums=(0, 1))(x, model(x))[0].sum()",
-    "gradient by a dict": "torch.func.grad(lambda p: (p['a'] ** 2).sum())({'a': model(x)})['a'].sum()",
+    "gradient by the second argument": "torch.func.grad(lambda y, z: (y * z * z).sum(), "
+    "argnums=1)(model(x), x).sum()",
+    "gradients by two arguments": "torch.func.grad(lambda y, z: (y * z).sum(), argnums=(0, "
+    "1))(x, model(x))[0].sum()",
+    "gradient by a dict": "torch.func.grad(lambda p: (p['a'] ** 2).sum())({'a': "
+    "model(x)})['a'].sum()",
     "jacobian of a function": "torch.func.jacrev(lambda y: y**2)(model(x)).sum()",
     "product from the left": "torch.func.vjp(lambda y: y**2, model(x))[1](x)[0].sum()",
     "value beside a product": "torch.func.vjp(model, x)[0].sum()",
     "product from the right": "torch.func.jvp(lambda y: y**2, (model(x),), (x,))[1].sum()",
-    "jacobian with a graph": "torch.autograd.functional.jacobian(lambda y: y**2, model(x), create_graph=True).sum()",
-    "jacobian by two": "torch.autograd.functional.jacobian(torch.mul, (model(x), x), create_graph=True)[1].sum()",
+    "jacobian with a graph": "torch.autograd.functional.jacobian(lambda y: y**2, model(x), "
+    "create_graph=True).sum()",
+    "jacobian by two": "torch.autograd.functional.jacobian(torch.mul, (model(x), x), "
+    "create_graph=True)[1].sum()",
     "functional_call with keywords": "torch.func.functional_call(model, {}, (), {'input': x}).sum()",
-    "functional_call": "torch.func.functional_call(plain, dict(model.named_parameters()), (x,)).sum()",
+    "functional_call": "torch.func.functional_call(plain, dict(model.named_parameters()), "
+    "(x,)).sum()",
     "packed": "nn.utils.rnn.pack_padded_sequence(model(x)[None], [3], batch_first=True).data.sum()",
     "padded again": "nn.utils.rnn.pad_packed_sequence(nn.utils.rnn.pack_sequence([model(x)]))[0].sum()",
     "padded": "nn.utils.rnn.pad_sequence([model(x), x]).sum()",

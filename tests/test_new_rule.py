@@ -1,4 +1,6 @@
-"""`tools/new_rule.py`: the files that it writes are a rule and a fixture, but for what says TODO."""
+"""`tools/new_rule.py`: the files that it writes are a rule and a fixture, but for what says
+TODO.
+"""
 
 import pathlib
 import re

@@ -38,7 +38,8 @@ TREES = {
         "pkg/core.py": "from .util import g\ndef f(n):\n    return g() + n",
         "pkg/util.py": "def g():\n    return 100",
         "pkg/deep/__init__.py": "NAME = 'deep'",
-        "pkg/deep/leaf.py": "from ..core import f\nfrom .. import util\nfrom . import NAME as same\ndef up():\n"
+        "pkg/deep/leaf.py": "from ..core import f\nfrom .. import util\n"
+        "from . import NAME as same\ndef up():\n"
         "    return f(util.g())",
     },
     "a module with dots": {
@@ -80,7 +81,8 @@ TREES = {
     },
     "names that need each other": {
         "main.py": "import a\nfrom a import z\nresult = (z, a.f(), a.y)",
-        "a.py": "def f():\n    return x + g()\nz = len('abc')\nx = z * 2\ny, w = x + 1, x\ndef g():\n"
+        "a.py": "def f():\n    return x + g()\nz = len('abc')\nx = z * 2\ny, w = x + 1, x\n"
+        "def g():\n"
         "    return w",
     },
     "what is registered in another file": {
@@ -92,7 +94,8 @@ TREES = {
         "b.py": "from a import register\n@register('two')\ndef two():\n    return 2",
     },
     "classes of other files": {
-        "main.py": "from b import B\nimport a\nb = B(2)\nresult = (b.f(), isinstance(b, a.A), B.kind, "
+        "main.py": "from b import B\nimport a\nb = B(2)\nresult = (b.f(), isinstance(b, a.A), "
+        "B.kind, "
         "a.A.made, type(b).__name__)",
         "a.py": "class A:\n    kind = 'a'\n    made = 0\n    def __init__(self, n):\n"
         "        self.n = n\n        A.made += 1\n    def f(self):\n"

@@ -29,15 +29,15 @@ STEP = "    step(torch.ones(8, 4).cuda())\n"
 SKIPPED = {
     "by a mark": "@needs_cuda\ndef test_step():\n" + STEP,
     "by a mark on its class": "@needs_cuda\nclass TestStep:\n    def test_step(self):\n    " + STEP,
-    "in its body": "def test_step():\n    if not torch.cuda.is_available():\n        pytest.skip()\n"
-    + STEP,
+    "in its body": "def test_step():\n    if not torch.cuda.is_available():\n"
+    "        pytest.skip()\n" + STEP,
 }
 RUN = {
     "always": "def test_step():\n" + STEP,
-    "by a mark about something else": "@pytest.mark.skipif(torch.get_num_threads() < 2, reason='')\ndef test_step():\n"
-    + STEP,
-    "by a condition in a string": "@pytest.mark.skipif('sys.platform == \"win32\"')\ndef test_step():\n"
-    + STEP,
+    "by a mark about something else": "@pytest.mark.skipif(torch.get_num_threads() < 2, "
+    "reason='')\ndef test_step():\n" + STEP,
+    "by a condition in a string": "@pytest.mark.skipif('sys.platform == \"win32\"')\n"
+    "def test_step():\n" + STEP,
 }
 
 CALLED = """\

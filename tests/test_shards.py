@@ -24,7 +24,8 @@ FILES = {
         "def step(loss):\n"
         "    loss.backward()\n\n\ndef never(loss):\n    raise ValueError\n    loss.backward()\n"
     ),
-    "lib/unused.py": "import torch\nx = torch.ones(3, requires_grad=True)  # gradlint: ignore[GL102, GL101]\n",
+    "lib/unused.py": "import torch\nx = torch.ones(3, requires_grad=True)  # gradlint: "
+    "ignore[GL102, GL101]\n",
     "a/one.py": f"import torch\nfrom lib.helper import cut, again\n\ncut({LAYER}).backward()\n",
     "b/two.py": f"import torch\nfrom lib.helper import hidden\n\nhidden({LAYER}).backward()\n",
     "c/three.py": f"import torch\nfrom lib.helper import again\n\nagain({LAYER}).backward()\n",
@@ -33,7 +34,8 @@ FILES = {
     f"    shared({LAYER}).backward()\n",
     "f/six.py": f"import torch\nfrom lib.helper import step\n\nstep({LAYER}.mean())\n",
     "g/seven.py": "x = (\n",
-    "h/eight.py": "import torch\n\n\ndef train(loss):\n    raise NotImplementedError\n    loss.backward()\n",
+    "h/eight.py": "import torch\n\n\ndef train(loss):\n    raise NotImplementedError\n"
+    "    loss.backward()\n",
 }
 
 

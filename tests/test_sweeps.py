@@ -1,4 +1,6 @@
-"""Many branches are turned on one path, so that each side is taken though no path is left for it."""
+"""Many branches are turned on one path, so that each side is taken though no path is left for
+it.
+"""
 
 from __future__ import annotations
 

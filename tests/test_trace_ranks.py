@@ -208,8 +208,10 @@ def test_a_cut_before_sharded_parameters_is_told(tmp_path: pathlib.Path, way: st
 
 
 RENAMED = {
-    "fully_shard": "from torch.distributed.fsdp._fully_shard import _fsdp_param as part; del part.FSDPParam",
-    "FullyShardedDataParallel": "from torch.distributed.fsdp import _flat_param as part; del part.FlatParamHandle",
+    "fully_shard": "from torch.distributed.fsdp._fully_shard import _fsdp_param as part; del "
+    "part.FSDPParam",
+    "FullyShardedDataParallel": "from torch.distributed.fsdp import _flat_param as part; del "
+    "part.FlatParamHandle",
     "fully_shard ": """
 import inspect, re
 from torch.distributed.fsdp._fully_shard import _fsdp_param as part, _fsdp_param_group as group

@@ -177,7 +177,8 @@ FRAMEWORKS = {
     "lightning/pytorch.py": "class Callback: pass",
     "transformers.py": "class TrainerCallback: pass",
     "accelerate/__init__.py": "",
-    "accelerate/tracking.py": "class GeneralTracker:\n    def __init__(self):\n        assert self.name == 'gradlint'",
+    "accelerate/tracking.py": "class GeneralTracker:\n    def __init__(self):\n"
+    "        assert self.name == 'gradlint'",
 }
 FITTED = """
 import torch

@@ -87,6 +87,8 @@ print(entropy.item())
 - Weights and masks: `loss / loss.item()`, `(p > 0.5) * loss`, a detached factor.
 - What is only logged, and what other losses teach alone: `alpha = log_alpha.exp().item()`.
 - A bound that is taken from the rest of the loss and added again.
+- A mean that moves each element of what is reduced later:
+  `(net(x) * std + samples.mean(dim=0)).mean()`.
 
 ## Limits
 A stop-gradient inside a nonlinear function, such as one side of a distance, is taken to be meant.
@@ -261,14 +263,34 @@ def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
     for value in skeleton(sink.value) if _is_cut(sink, _UNMEANT) else ():
         if bare(value.op) not in SUMS:
             continue
+        is_inner = _is_reduced_later(value, sink)
         for term in value.inputs:
-            beside = [other for other in value.inputs if other is not term]
-            if any(other.requires_grad for other in beside) and _is_dead(term, sink):
+            beside = [other for other in value.inputs if other is not term and other.requires_grad]
+            if is_inner:
+                beside = [other for other in beside if _is_loss(other)]
+            if beside and _is_dead(term, sink):
                 cuts = [cut for cut in _first_cuts(term) if not is_meant(cut)]
                 if not any(
                     cut.cut in (Cut.DETACH, Cut.COPY) for cut in cuts
                 ):  # else it is dead by these
                     yield from ((term, cut) for cut in cuts if cut.cut in _UNMEANT)
+
+
+def _is_reduced_later(sum_: Value, sink: Backward) -> bool:
+    """Whether a sum has an element for each of a batch: a mean or a sum of it is taken later.
+
+    What was reduced before moves all of these, and is no loss beside what was not:
+    `(net(x) * std + samples.mean(dim=0)).mean()`.
+    """
+    reductions = (
+        value
+        for value in skeleton(sink.value)
+        if len(value.inputs) == 1 and (is_mean(value) or bare(value.op) in _REDUCED)
+    )
+    return any(
+        value is not sum_ and any(below is sum_ for below in skeleton(value))
+        for value in reductions
+    )
 
 
 def _is_dead(term: Value, sink: Backward) -> bool:

@@ -105,7 +105,8 @@ SEVERITY = Severity.WARNING
 _HELP = "Leave such samples out, or give a label that the loss ignores, or a mask beside it."
 _TARGETS = re.compile(
     r"(?<![a-z])(labels?|targets?|class(es)?|b?box(es)?|keypoints?|landmarks?|joints?|masks?"
-    r"|depths?|scores?|ratings?|annot[a-z]*|ys?|gts?|(ground)?truth|tags?|categor(y|ies)|answers?)(?![a-z])"
+    r"|depths?|scores?|ratings?|annot[a-z]*|ys?|gts?|(ground)?truth"
+    r"|tags?|categor(y|ies)|answers?)(?![a-z])"
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FLAGS = re.compile(
