@@ -197,7 +197,7 @@ class _Analyzer:
 
     def _entry(self, path: Path, entry: Entry) -> Result:
         session = Session(self.program)
-        self.program.asked, self.program.entered = set(), path
+        self.program.dependencies.asked, self.program.entered = set(), path
         try:
             tapes = run_entry(self.program, path, entry, session)
             more = functools.partial(run_more, self.program, path, entry, session)
@@ -258,7 +258,7 @@ class _Analyzer:
         """The parts of files that the entry that was just run has come to, where that is kept."""
         if not self.given.keeps:
             return ()
-        found = self.program.rests_on(self.program.asked)
+        found = self.program.dependencies.all_of(self.program.dependencies.asked)
         self.rested |= found
         return tuple(sorted(found))
 

@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from gradlint.config import Selection, parse_codes, parse_severity, settings_finder
+from gradlint.config import parse_codes, parse_severity, settings_finder
 from gradlint.dataclass import dataclass
 from gradlint.errors import NEEDS_TORCH, UserError, needing
 from gradlint.finding import Finding
 from gradlint.report._object import finding_of
 from gradlint.report._traced import traced_report
+from gradlint.settings import Selection
 from gradlint.source.files import SettingsFor, discover, nearest
 
 if TYPE_CHECKING:

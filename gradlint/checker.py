@@ -14,7 +14,6 @@ from collections.abc import Set as AbstractSet
 from gradlint import baseline, suppress
 from gradlint.analysis import Progress, analyze
 from gradlint.cache import Cache
-from gradlint.config import Settings
 from gradlint.coverage import Coverage
 from gradlint.dataclass import dataclass
 from gradlint.digests import digest_of_text
@@ -25,6 +24,7 @@ from gradlint.interpret.gaps import Gap
 from gradlint.parallel import Shard
 from gradlint.report import Outcome
 from gradlint.rule import Report, rules
+from gradlint.settings import Settings
 from gradlint.source import document
 from gradlint.source.files import SettingsFor, discover, real_paths
 from gradlint.source.parse import SyntaxFault

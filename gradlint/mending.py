@@ -15,8 +15,8 @@ from gradlint.report import render
 from gradlint.writing import reported_outcome, tell_own_mistakes, write
 
 if TYPE_CHECKING:
-    from gradlint.config import Settings
     from gradlint.fix.apply import Repaired
+    from gradlint.settings import Settings
     from gradlint.source.files import SettingsFor
 
 

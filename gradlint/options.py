@@ -13,12 +13,14 @@ import click
 from gradlint import completion, config
 from gradlint.errors import UserError
 from gradlint.report._place import printable
+from gradlint.settings import Selection, Settings
 
 if TYPE_CHECKING:
-    from gradlint.config import Settings
     from gradlint.source.files import SettingsFor
 
 STDIN = "-"
+FILE = click.Path(dir_okay=False, path_type=pathlib.Path)
+FOLDER = click.Path(file_okay=False, path_type=pathlib.Path)
 _Command = Callable[..., object]
 
 
@@ -93,9 +95,7 @@ def cache_folder(options: Mapping[str, Any], settings: Settings) -> pathlib.Path
 
 def settings_finder(options: Mapping[str, Any]) -> SettingsFor:
     """The settings by folder, with what the command line says on top."""
-    selection = config.Selection(
-        options["select"] or None, options["extend_select"], options["ignore"]
-    )
+    selection = Selection(options["select"] or None, options["extend_select"], options["ignore"])
     include = options["extend_include"]
     if options["statistics"]:
         options = {**options, "output_format": "statistics"}

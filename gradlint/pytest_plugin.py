@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from gradlint.config import Settings
     from gradlint.finding import Finding
     from gradlint.report import Outcome
+    from gradlint.settings import Settings
     from gradlint.source.files import SettingsFor
     from gradlint.trace.flow import AssertGradientsFlow
 
@@ -147,12 +147,13 @@ def _found(session: pytest.Session) -> _Found:
 def _settings_finder() -> SettingsFor:
     from gradlint import config
     from gradlint.errors import UserError
+    from gradlint.settings import Selection
 
     finder = config.settings_finder(
-        lambda settings: settings.overridden(config.Selection(), (), {"force_exclude": True})
+        lambda settings: settings.overridden(Selection(), (), {"force_exclude": True})
     )
 
-    def settings_for(folder: pathlib.Path) -> config.Settings:
+    def settings_for(folder: pathlib.Path) -> Settings:
         try:
             return finder(folder)
         except UserError as error:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gradlint import checker
-from gradlint.config import Settings
 from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Finding
 from gradlint.fingerprint import fingerprints
+from gradlint.settings import Settings
 from gradlint.source.files import SettingsFor
 
 Wanted = Callable[[str], bool]

@@ -16,10 +16,10 @@ from gradlint.report._place import count, printable
 
 if TYPE_CHECKING:
     from gradlint.checker import Checked
-    from gradlint.config import Settings
     from gradlint.finding import Finding
     from gradlint.interpret.gaps import Gap
     from gradlint.report import Outcome
+    from gradlint.settings import Settings
 
 
 def reported_outcome(checked: Checked, settings: Settings, options: Mapping[str, Any]) -> Outcome:

@@ -13,7 +13,7 @@ from commandline import bounded
 
 from gradlint import analysis, analyzer, library
 from gradlint.interpret import calls, calm, machine, paths, session, sweeps
-from gradlint.program import modules
+from gradlint.program import filling, modules
 from gradlint.program.entries import entries
 from gradlint.room import roomy
 from gradlint.source import parse
@@ -208,7 +208,7 @@ def test_a_registry_is_filled_in_part_and_left_open(
         each.code
         for each in analysis.analyze([program], select=lambda code: code == "GL102").findings
     ] == ["GL102"]
-    monkeypatch.setattr(modules, "MOST_FILLING", 200)
+    monkeypatch.setattr(filling, "MOST_FILLING", 200)
     assert steps(program) > 2 * short
 
 

@@ -5,9 +5,9 @@ import pathlib
 import pytest
 
 from gradlint import config
-from gradlint.config import Selection, Settings
 from gradlint.errors import UserError
 from gradlint.finding import Severity
+from gradlint.settings import Selection, Settings
 
 
 def settings(folder: pathlib.Path, text: str) -> Settings:

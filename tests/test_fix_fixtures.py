@@ -9,9 +9,10 @@ import shutil
 
 import pytest
 
-from gradlint.config import Selection, settings_finder
+from gradlint.config import settings_finder
 from gradlint.finding import Severity
 from gradlint.fix.apply import Task, repair
+from gradlint.settings import Selection
 from gradlint.source.files import discover
 
 OWN = pathlib.Path(__file__).parents[1] / "fixtures" / "own"

@@ -12,8 +12,9 @@ from collections.abc import Callable
 import pytest
 from mended import sides
 
-from gradlint.config import Selection, settings_finder
+from gradlint.config import settings_finder
 from gradlint.fix.apply import Task, repair
+from gradlint.settings import Selection
 
 # One for each sort of edit: replacing, inserting before a one-line suite, moving, wrapping, moving
 # many lines, calling.

@@ -9,9 +9,10 @@ import pathlib
 import pytest
 from test_rules_examples import BAD, Example
 
-from gradlint.config import Selection, settings_finder
+from gradlint.config import settings_finder
 from gradlint.fix.apply import Repaired, Task, repair
 from gradlint.rule import rules
+from gradlint.settings import Selection
 from gradlint.source.parse import Source, parse
 
 # what their pages show has no fix that is kept; other shapes have

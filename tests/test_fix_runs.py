@@ -8,9 +8,10 @@ import pytest
 from mended import PROGRAMS, sides
 from truth import Record, observe
 
-from gradlint.config import Selection, settings_finder
+from gradlint.config import settings_finder
 from gradlint.finding import Severity
 from gradlint.fix.apply import Task, repair
+from gradlint.settings import Selection
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -10,8 +10,9 @@ import pytest
 from mended import HEAD, side
 from spellings import PROGRAMS
 
-from gradlint.config import Selection, settings_finder
+from gradlint.config import settings_finder
 from gradlint.fix.apply import Task, repair
+from gradlint.settings import Selection
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

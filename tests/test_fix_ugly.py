@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 import pytest
 
-from gradlint.config import Selection, settings_finder
+from gradlint.config import settings_finder
 from gradlint.finding import Severity
 from gradlint.fix.apply import Repaired, Task, repair
+from gradlint.settings import Selection
 
 HEAD = '''\
 import contextlib, functools; import torch  # all at once

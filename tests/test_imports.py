@@ -17,14 +17,14 @@ LAYERS = (
     "room", "watch",
     "parallel", "finding", "tape/", "coverage", "paths", "rule", "rules/", "completion",
     "fingerprint", "report/",
-    "ignore", "config", "source/", "library/effects", "ir/", "interpret/", "program/", "contracts/",
+    "ignore", "settings", "config", "source/", "library/effects", "ir/", "interpret/", "program/", "contracts/",
     "program/entries", "interpret/driving", "interpret/session", "library/", "digests", "records",
     "holding", "cache", "analyzer",
     "analysis", "suppress", "annotate", "baseline", "texts", "checker", "importers", "since",
     "merge",
     "fix/", "codemods/",
     "trace/", "api", "callbacks", "lsp/", "pytest_plugin", "agents", "options", "writing",
-    "mending", "cli", "__main__",
+    "mending", "checking", "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
     "rules/": {"dataclass", "names", "owners", "tape/", "paths", "finding", "rule", "rules/"},

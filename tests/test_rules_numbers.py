@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from gradlint.analysis import analyze
-from gradlint.config import Selection, settings_finder
+from gradlint.config import settings_finder
 from gradlint.fix.apply import Task, repair
+from gradlint.settings import Selection
 
 BEFORE = """\
 import os

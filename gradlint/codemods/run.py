@@ -8,7 +8,6 @@ from dataclasses import field
 
 from gradlint import config
 from gradlint.checker import SYNTAX_ERROR
-from gradlint.config import Selection
 from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.finding import Finding, Severity
@@ -16,6 +15,7 @@ from gradlint.fix.apply import Repaired, Task, repair
 from gradlint.guess import did_you_mean
 from gradlint.report._place import count
 from gradlint.rule import Rule, rules
+from gradlint.settings import Selection
 from gradlint.source.files import SettingsFor
 
 

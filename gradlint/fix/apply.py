@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from gradlint.checker import Checked, check
-from gradlint.config import Settings
 from gradlint.dataclass import dataclass
 from gradlint.finding import Applicability, Finding, Severity
 from gradlint.fix.attach import Files, with_fixes
@@ -17,6 +16,7 @@ from gradlint.fix.layout import Layout
 from gradlint.fix.trial import Change, Contents, Key, changed, judged, key_of
 from gradlint.report._place import printable
 from gradlint.rule import rules
+from gradlint.settings import Settings
 from gradlint.source import document
 from gradlint.source.files import SettingsFor
 from gradlint.source.parse import decode

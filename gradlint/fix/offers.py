@@ -16,12 +16,12 @@ from dataclasses import field, replace
 
 from gradlint.cache import Grounds
 from gradlint.checker import Checked, check
-from gradlint.config import Settings
 from gradlint.dataclass import dataclass
 from gradlint.digests import digest
 from gradlint.finding import Finding
 from gradlint.fix.attach import Files, with_fixes
 from gradlint.fix.trial import Change, Verdict, changed, judged
+from gradlint.settings import Settings
 
 
 def offered(checked: Checked, settings: Settings, jobs: int = 1) -> tuple[Finding, ...]:

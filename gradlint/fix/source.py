@@ -15,6 +15,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Span
 from gradlint.fix import names
 from gradlint.fix.layout import Layout, blocks, first_line, last_line
+from gradlint.fix.parentheses import ATOMS, back, enclosed, forth
 from gradlint.rule import Edits, NoFixError
 from gradlint.source import document
 from gradlint.source.parse import expression
@@ -22,11 +23,6 @@ from gradlint.source.parse import expression
 if TYPE_CHECKING:
     from gradlint.fix.blocks import Draft
 
-_ATOMS = (
-    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.ListComp,
-    ast.DictComp,
-    ast.SetComp, ast.JoinedStr,
-)  # fmt: skip
 _ENCLOSED = (
     ast.Call,
     ast.keyword,
@@ -162,7 +158,7 @@ class File:
         return self.layout.text[start:end]
 
     def operand(self, node: ast.expr) -> str:
-        return _enclosed(self.text(node))
+        return enclosed(self.text(node))
 
     def called(self, node: ast.AST) -> str:
         return names.dotted(node, self._imported)
@@ -195,11 +191,11 @@ class File:
     def replace(self, node: ast.expr, content: str) -> Edit:
         start, end = self._stretch(node)
         if not self._stands_alone(node, content) and not self._is_parenthesised(node):
-            content = _enclosed(content)
+            content = enclosed(content)
         elif (
             self._is_parenthesised(node)
             and "\n" not in content
-            and isinstance(expression(content), _ATOMS)
+            and isinstance(expression(content), ATOMS)
         ):
             start, end = self._parenthesised(node)
         return self._edit(start, end, content)
@@ -342,7 +338,7 @@ class File:
         start, end = self._stretch(node)
         text, limit = self.layout.text, self._limit(node)
         while True:
-            before, behind = _back(text, start), _forth(text, end)
+            before, behind = back(text, start), forth(text, end)
             if (
                 before <= limit[0]
                 or behind >= limit[1]
@@ -359,7 +355,7 @@ class File:
             return self._stretch(self.statement(node))
         start, end = self._stretch(parent)
         if isinstance(parent, ast.Call) and node is not parent.func:
-            return _forth(self.layout.text, self._parenthesised(parent.func)[1]) + 1, end - 1
+            return forth(self.layout.text, self._parenthesised(parent.func)[1]) + 1, end - 1
         if isinstance(parent, ast.GeneratorExp):
             return start + 1, end - 1
         return start, end
@@ -385,37 +381,3 @@ def _arguments(call: ast.Call) -> list[ast.expr | ast.keyword]:
     """The arguments of a call in the order of the source."""
     arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
     return sorted(arguments, key=lambda each: (each.lineno, each.col_offset))
-
-
-def _enclosed(content: str) -> str:
-    """An expression that can be an operand: in parentheses, unless it is an atom on one line."""
-    node = expression(f"({content})")
-    if isinstance(node, _ATOMS) and "\n" not in content and "\r" not in content:
-        return content
-    if isinstance(node, ast.Constant) and not isinstance(node.value, int | float | complex):
-        return content
-    is_one = content.startswith("(") and content.endswith(")") and _closes_at_the_end(content)
-    return content if is_one else f"({content})"
-
-
-def _closes_at_the_end(content: str) -> bool:
-    """Whether the parenthesis that opens `content` is the one that closes it."""
-    try:
-        ast.parse(f"({content[1:-1]}\n)", mode="eval")
-    except SyntaxError:
-        return False
-    return True
-
-
-def _back(text: str, offset: int) -> int:
-    """The offset behind what stands before `offset`, white space apart."""
-    while offset and text[offset - 1] in " \t\r\n\f":
-        offset -= 1
-    return offset
-
-
-def _forth(text: str, offset: int) -> int:
-    """The offset of what stands behind `offset`, white space apart."""
-    while offset < len(text) and text[offset] in " \t\r\n\f":
-        offset += 1
-    return offset

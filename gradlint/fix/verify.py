@@ -16,13 +16,14 @@ from typing import Any
 
 import click
 
-from gradlint.config import Selection, settings_finder
+from gradlint.config import settings_finder
 from gradlint.dataclass import dataclass
 from gradlint.errors import UserError
 from gradlint.fix.apply import Repaired, Task, repair
 from gradlint.fix.mirror import Mirror, mirror
 from gradlint.report._place import listed
 from gradlint.report._traced import traced_report
+from gradlint.settings import Selection
 from gradlint.source.files import discover
 
 SEED = 0  # both runs draw the same random numbers, unless the program seeds them itself

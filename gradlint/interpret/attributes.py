@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.classes import in_lineage, setter
+from gradlint.interpret.derived import derived
 from gradlint.interpret.machine import ATTRIBUTE, Raised, handles
 from gradlint.interpret.methods import any_method, method
 from gradlint.interpret.registry import (
@@ -13,7 +14,6 @@ from gradlint.interpret.registry import (
     find_guesses,
     member_name,
 )  # fmt: skip
-from gradlint.interpret.subscripts import derived
 from gradlint.interpret.values import (
     NONE,
     Abstract,

@@ -46,6 +46,7 @@ from gradlint.interpret.values import (
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 from gradlint.ir.lower import body
+from gradlint.ir.walk import within
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -70,7 +71,7 @@ def call_function(m: Machine, function: Function, call: Call) -> Abstract:
         return run_it()
     if frame.code is entered:
         return _back(m, run_it)
-    made = within(m, (m.most - m.steps) // SHARE, run_it)
+    made = within_steps(m, (m.most - m.steps) // SHARE, run_it)
     return _unseen(m, function.name, call) if made is None else made
 
 
@@ -131,7 +132,7 @@ def run(
 
 def _has_more(m: Machine, statements: list[ir.Node], frame: Frame) -> bool:
     """Whether backwards stand in a function that was left that nothing has come to."""
-    calls = (node for node in ir.within(statements) if isinstance(node, ir.Call))
+    calls = (node for node in within(statements) if isinstance(node, ir.Call))
     methods = [
         each
         for each in calls
@@ -153,7 +154,7 @@ def _passed_over(m: Machine, function: Function, call: Call) -> Abstract:
     )
 
 
-def within(m: Machine, most: int, run_it: Callable[[], Abstract]) -> Abstract | None:
+def within_steps(m: Machine, most: int, run_it: Callable[[], Abstract]) -> Abstract | None:
     """What some code gives; None where it raises or takes more than so many steps: the program goes
     on behind it.
     """

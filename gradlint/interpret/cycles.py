@@ -23,6 +23,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
+from gradlint.ir.walk import path_of
 from gradlint.source import effects, reach
 from gradlint.source.effects import How
 from gradlint.source.reach import Path
@@ -51,7 +52,7 @@ def is_on_the_way(m: Machine, loop: Loop) -> bool:
     first tested it.
     """
     return any(
-        state_of(_held(m, ir.path_of(node), frame)) not in (first, None)
+        state_of(_held(m, path_of(node), frame)) not in (first, None)
         for first, node, frame in loop.states.values()
     )
 

@@ -56,7 +56,7 @@ def _decorated(
     if isinstance(decorator, Lib) and not m.session.has_model(decorator.name):
         return value
     with m.oracle.registering() as met:
-        made = calls.within(
+        made = calls.within_steps(
             m,
             MOST_DECORATING,
             lambda: m.call(decorator, Call("decorator", [value], {}, node, frame)),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from gradlint import memo
 from gradlint.interpret.values import Abstract, Instance, Object, Sequence, Test
 from gradlint.ir import nodes as ir
+from gradlint.ir.walk import path_of, within
 from gradlint.source import effects
 from gradlint.source.effects import How
 from gradlint.source.reach import Path
@@ -36,7 +37,7 @@ def passed_over(m: Machine, asked: Test, node: ir.If, taken: bool, frame: Frame)
                 case (str(name),) if name in frame.locals:
                     _leave_open(m, frame.locals[name], name)
     for owner in _counted(node):
-        if ir.path_of(owner) in _filled(node, not taken):
+        if path_of(owner) in _filled(node, not taken):
             _leave_open(m, m.evaluate(owner, frame), frame.text(owner))
 
 
@@ -67,7 +68,7 @@ def _of_round(loop: ir.For) -> frozenset[str]:
     """
     found, known = _names([loop.target]), -1
     bindings = [
-        each for each in ir.within(loop.body) if isinstance(each, ir.Assign | ir.Walrus | ir.For)
+        each for each in within(loop.body) if isinstance(each, ir.Assign | ir.Walrus | ir.For)
     ]
     while len(found) > known:
         known = len(found)
@@ -82,7 +83,7 @@ def _of_round(loop: ir.For) -> frozenset[str]:
 
 
 def _names(nodes: Iterable[ir.Node]) -> frozenset[str]:
-    return frozenset(node.id for node in ir.within(nodes) if isinstance(node, ir.Name))
+    return frozenset(node.id for node in within(nodes) if isinstance(node, ir.Name))
 
 
 def _counted(node: ir.If) -> list[ir.Node]:

@@ -107,7 +107,7 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
         for node in _held(owner):
             m.emit(Fact(at=call.frame.span(call.node), what="put-away", value=node, detail="part"))
     finally:  # results rest on the program's files
-        asked = m.session.program.asked
+        asked = m.session.program.dependencies.asked
         asked -= {each for each in asked if each[0] == code.path}
 
 

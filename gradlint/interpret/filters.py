@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gradlint import memo
 from gradlint.interpret.values import Symbol, Test
 from gradlint.ir import nodes as ir
+from gradlint.ir.walk import within
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Loop, Machine
@@ -143,7 +144,7 @@ def _has_settings(m: Machine, owner: Symbol) -> bool:
 @memo.of_programs
 def _names(node: ir.Node) -> frozenset[str]:
     """The names that stand in an expression."""
-    return frozenset(each.id for each in ir.within([node]) if isinstance(each, ir.Name))
+    return frozenset(each.id for each in within([node]) if isinstance(each, ir.Name))
 
 
 @memo.of_programs
@@ -158,7 +159,7 @@ def looks_up(loop: ir.For | ir.Comprehension, target: ir.Node, iterable: ir.Node
         if isinstance(loop, ir.For)
         else [loop.element, *([loop.value] if loop.value else [])]
     )
-    found = (each for each in ir.within(parts) if isinstance(each, ir.Subscript))
+    found = (each for each in within(parts) if isinstance(each, ir.Subscript))
     return any(_is_same(each.index, target) and _is_same(each.target, iterable) for each in found)
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import estimates, memory, shapes
+from gradlint.interpret.derived import derived
 from gradlint.interpret.generators import run_generator
 from gradlint.interpret.instances import library_receiver
 from gradlint.interpret.machine import ITERATE, MAX_ITEMS, Visit, handles
 from gradlint.interpret.registry import bases, tell
-from gradlint.interpret.subscripts import derived
 from gradlint.interpret.values import (
     NONE,
     Abstract,

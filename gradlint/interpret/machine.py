@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.counters import Course, Met
     from gradlint.interpret.paths import Oracle
     from gradlint.interpret.session import Session
-    from gradlint.program.modules import Source
+    from gradlint.program.sources import Source
 
 MAX_DEPTH = 24  # calls within calls
 MAX_RECURSION = 4  # of one function in itself

@@ -33,7 +33,7 @@ def lookup_name(m: Machine, name: str, frame: Frame) -> Abstract:
         bound = scope.locals.get(name)
         if bound is not None and (scope is frame or not scope.is_class):
             if scope.source is not None:
-                m.session.program.ask(scope, name)
+                m.session.program.dependencies.ask(scope, name)
             return bound
         if scope.parent is None:
             found = m.session.program.bind(m, scope, name)

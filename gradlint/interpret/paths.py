@@ -17,6 +17,7 @@ from gradlint.dataclass import dataclass
 from gradlint.interpret.facts import Facts
 from gradlint.interpret.values import Symbol, Test
 from gradlint.ir import nodes as ir
+from gradlint.ir.walk import within
 
 QUIET = 10  # paths without anything new
 SWEEPING = 8_000  # steps on the paths of an entry that turn many branches at once
@@ -243,7 +244,7 @@ def rank(source: str, *, prepares: bool = False) -> int:
 
 @memo.of_programs
 def _names(node: ir.Node) -> frozenset[str]:
-    inner = list(ir.within([node]))
+    inner = list(within([node]))
     names = {each.id for each in inner if isinstance(each, ir.Name)}
     return frozenset(names | {each.name for each in inner if isinstance(each, ir.Attribute)})
 

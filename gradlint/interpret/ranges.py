@@ -18,6 +18,7 @@ from gradlint.interpret.values import (
     range_length,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
+from gradlint.ir.walk import within
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -135,10 +136,9 @@ def _subscripts(loop: ir.For) -> bool:
     """Whether the body of a loop has no other loop in it, and subscripts by the loop's own number:
     a use, no effect.
     """
-    within = list(ir.within(loop.body))
-    if any(isinstance(node, ir.For | ir.While) for node in within) or not isinstance(
-        loop.target, ir.Name
-    ):
+    inner = list(within(loop.body))
+    has_loop = any(isinstance(node, ir.For | ir.While) for node in inner)
+    if has_loop or not isinstance(loop.target, ir.Name):
         return False
-    indices = [node.index for node in within if isinstance(node, ir.Subscript)]
+    indices = [node.index for node in inner if isinstance(node, ir.Subscript)]
     return any(isinstance(index, ir.Name) and index.id == loop.target.id for index in indices)

@@ -63,7 +63,8 @@ from gradlint.ir import nodes as ir
 from gradlint.paths import Paths
 from gradlint.program import contexts, fields, hazards, parts, summaries
 from gradlint.program.entries import Entry, is_test, steps
-from gradlint.program.modules import Program, Source
+from gradlint.program.modules import Program
+from gradlint.program.sources import Source
 from gradlint.source import effects
 
 RESTARTS = 8  # of one entry
@@ -842,7 +843,7 @@ def _run(m: Machine, program: Program, path: Path, entry: Entry) -> bool:
                 source.code, {"__name__": Const("__main__"), "__file__": Const(str(path))}
             )
             program.scripts.append(frame)
-            program.ask(frame, parts.WHOLE)
+            program.dependencies.ask(frame, parts.WHOLE)
             m.frames.append(frame)
             m.execute(source.statements, frame)
     except Raised as error:
@@ -883,7 +884,7 @@ def _run_statement(m: Machine, program: Program, path: Path, entry: Entry) -> No
     frame = program.frame(path)
     assert frame is not None
     assert frame.source is not None
-    program.ask(frame, entry.function[0] if entry.function else parts.WHOLE)
+    program.dependencies.ask(frame, entry.function[0] if entry.function else parts.WHOLE)
     for suspect in contexts.unentered(frame.source.tree):
         if (suspect.path, suspect.line) == (entry.function, entry.line):
             scope = Frame(
@@ -918,7 +919,7 @@ def _enter(m: Machine, program: Program, path: Path, entry: Entry) -> None:
             if entry.contract == "forward" and not calls.is_module(value):
                 return
             instance = _object(m, value, call)
-            program.ask(frame, parts.below(instance.cls.name))
+            program.dependencies.ask(frame, parts.below(instance.cls.name))
             _forget(m, instance, name, source.tree)
             m.state["older"] = frozenset(m.parameters)
             value = m.attribute(instance, name, call)

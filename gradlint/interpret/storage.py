@@ -11,13 +11,14 @@ from gradlint.interpret import (
     memory,
     tensors,
 )
+from gradlint.interpret.derived import derived
 from gradlint.interpret.keys import hashable
 from gradlint.interpret.machine import (
     Frame,
     Raised,
 )  # fmt: skip
 from gradlint.interpret.registry import find_method, tell
-from gradlint.interpret.subscripts import derived, tensor_item
+from gradlint.interpret.subscripts import tensor_item
 from gradlint.interpret.summary import summary
 from gradlint.interpret.values import (
     MOST_ITEMS,

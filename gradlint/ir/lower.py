@@ -10,21 +10,10 @@ from typing import Any
 
 from gradlint.ir import nodes as ir
 from gradlint.ir import patterns
+from gradlint.ir.operators import BINARY, COMPARE, UNARY
 from gradlint.ir.scopes import leaves, scope
 from gradlint.source import document
 
-_BINARY = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
-    ast.Pow: "**",
-    ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<",
-    ast.RShift: ">>",
-}  # fmt: skip
-_UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
-_COMPARE = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
-    ast.Is: "is",
-    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
-}  # fmt: skip
 _ITEM, _KEY = "<item>", "<key>"  # names that no program has
 _KINDS = {
     ast.List: "list",
@@ -138,13 +127,13 @@ class _Lowering:
     def _BinOp(self, node: ast.BinOp) -> ir.Node:
         return ir.Binary(
             _at(node),
-            _BINARY[type(node.op)],
+            BINARY[type(node.op)],
             self.expression(node.left),
             self.expression(node.right),
         )
 
     def _UnaryOp(self, node: ast.UnaryOp) -> ir.Node:
-        op = _UNARY[type(node.op)]
+        op = UNARY[type(node.op)]
         if (
             op == "-"
             and isinstance(node.operand, ast.Constant)
@@ -159,7 +148,7 @@ class _Lowering:
         )
 
     def _Compare(self, node: ast.Compare) -> ir.Node:
-        ops = [_COMPARE[type(op)] for op in node.ops]
+        ops = [COMPARE[type(op)] for op in node.ops]
         return ir.Compare(_at(node), self.expression(node.left), ops, self._all(node.comparators))
 
     def _IfExp(self, node: ast.IfExp) -> ir.Node:
@@ -301,7 +290,7 @@ class _Lowering:
         return ir.Augment(
             _at(node),
             self.expression(node.target),
-            _BINARY[type(node.op)],
+            BINARY[type(node.op)],
             self.expression(node.value),
         )
 

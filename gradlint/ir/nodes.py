@@ -7,14 +7,13 @@ Every node knows its position as (line, column, end line, end column), as `ast` 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import field
 from typing import TypeVar
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.source.parse import characters, split_lines
-from gradlint.source.reach import Path
 
 Position = tuple[int, int, int, int]
 Answer = TypeVar("Answer")
@@ -395,54 +394,3 @@ class ImportFrom(Node):
     module: str
     level: int
     names: list[tuple[str, str]]  # (name, bound as); ("*", "*")
-
-
-def path_of(node: Node) -> Path:
-    """How something is reached from a name, as `reach.path_of` says it of the syntax tree."""
-    match node:
-        case Name(id=name):
-            return (name,)
-        case Attribute(target=owner, name=name):
-            above = path_of(owner)
-            return (*above, name) if above else ()
-        case Subscript(target=owner, index=Literal(value=key)):
-            above = path_of(owner)
-            return (*above, (key,)) if above else ()
-    return ()
-
-
-def within(block: Iterable[Node], *, loops: bool = True) -> Iterator[Node]:
-    """The nodes of a block in the order of its text, but for inner functions and classes.
-
-    Of inner loops only these themselves where `loops` is false.
-    """
-    pending: list[object] = list(reversed(list(block)))
-    while pending:
-        node = pending.pop()
-        if isinstance(node, list | tuple):
-            pending.extend(reversed(node))
-        elif isinstance(node, Handler):
-            pending.append(node.body)
-        elif isinstance(node, Node) and not isinstance(node, Function | Class):
-            yield node
-            if loops or not isinstance(node, For | While):
-                pending.extend(_inner(node))
-
-
-class _Holding(dict[type, tuple[str, ...]]):
-    """Where nodes of each kind hold others, the last first."""
-
-    def __missing__(self, kind: type) -> tuple[str, ...]:
-        slots = [slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ())]
-        self[kind] = tuple(
-            slot for slot in reversed(slots) if slot not in ("at", "cached", "source", "behind")
-        )
-        return self[kind]
-
-
-_HOLDING = _Holding()
-
-
-def _inner(node: Node) -> list[object]:
-    """What a node holds, the last first."""
-    return [getattr(node, slot) for slot in _HOLDING[type(node)]]

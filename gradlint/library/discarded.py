@@ -15,6 +15,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
+from gradlint.ir.walk import within
 from gradlint.library.effects import lookup
 from gradlint.library.python import outside
 
@@ -90,8 +91,8 @@ def _is_repeated(m: Machine, node: ir.Node) -> bool:
         node
     ]:
         return False
-    changing = {each.id for each in ir.within([loop.target]) if isinstance(each, ir.Name)}
-    return not any(isinstance(each, ir.Name) and each.id in changing for each in ir.within([node]))
+    changing = {each.id for each in within([loop.target]) if isinstance(each, ir.Name)}
+    return not any(isinstance(each, ir.Name) and each.id in changing for each in within([node]))
 
 
 def _is_listed_module(symbol: Symbol) -> bool:

@@ -15,6 +15,7 @@ from gradlint.dataclass import dataclass
 from gradlint.interpret.values import Abstract, Builtin, Function, Object
 from gradlint.ir import nodes as ir
 from gradlint.ir.lower import body
+from gradlint.ir.walk import within
 from gradlint.library.effects import lookup
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def faults(backward: Function, inputs: int) -> Iterator[Fault]:
     if (
         not returns
         and statements
-        and not any(isinstance(node, ir.Raise | ir.Yield) for node in ir.within(statements))
+        and not any(isinstance(node, ir.Raise | ir.Yield) for node in within(statements))
     ):
         yield Fault(_head(backward.node), "nothing" if inputs == 1 else "fewer", 1)
     is_conditional = gives(backward)  # `return grad if ctx.needs_input_grad[0] else None`
@@ -144,7 +145,7 @@ class _Reader:
         self.assigned: dict[str, list[ir.Node | None]] = {}
         # the names of lists that a method changes, once for each change
         self.filled: list[str] = []
-        for node in ir.within(statements):
+        for node in within(statements):
             self._note(node)
 
     def _note(self, node: ir.Node) -> None:
@@ -238,7 +239,7 @@ class _Reader:
         known = None if name in self.assigned else _named(self.scope, name)
         if known is None or known.node.is_generator or known.node.decorators:
             return None
-        returns = [node for node in ir.within(body(known.node)) if isinstance(node, ir.Return)]
+        returns = [node for node in within(body(known.node)) if isinstance(node, ir.Return)]
         given = [node.value for node in returns]
         lengths = {len(v.items) for v in given if isinstance(v, ir.Display) and v.kind == "tuple"}
         plain = all(

@@ -113,7 +113,7 @@ def _ignored(m: Machine, function: Function) -> _Marks:
     module = function.scope.module
     if module.source is None or not m.session.program.mentions(module, "ignore_index"):
         return frozenset(_IGNORED)
-    m.session.program.ask(module, parts.WHOLE)
+    m.session.program.dependencies.ask(module, parts.WHOLE)
     given = [node.value for node in walk(module.source.tree) if _is_ignore_index(node)]
     written = [value.value for value in given if isinstance(value, ast.Constant)]
     named = [

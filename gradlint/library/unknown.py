@@ -9,9 +9,9 @@ from gradlint import tape
 from gradlint.interpret import operands, tensors
 from gradlint.interpret.attributes import is_looked_at, of_tensor
 from gradlint.interpret.conditions import is_collated
+from gradlint.interpret.derived import derived
 from gradlint.interpret.estimates import estimated
 from gradlint.interpret.registry import find_method, guesses, method, tell
-from gradlint.interpret.subscripts import derived
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,

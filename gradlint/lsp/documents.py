@@ -11,11 +11,11 @@ from pygls import uris
 
 from gradlint import checker, config
 from gradlint.checker import Checked
-from gradlint.config import Settings
 from gradlint.finding import Applicability, Finding
 from gradlint.fix.attach import Files, with_fixes
 from gradlint.fix.offers import Trials
 from gradlint.report._place import shown_path
+from gradlint.settings import Settings
 from gradlint.source.files import discover
 from gradlint.source.parse import encoding_of
 

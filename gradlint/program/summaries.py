@@ -35,7 +35,8 @@ from gradlint.source.effects import Call, Summary
 from gradlint.tape import May
 
 if TYPE_CHECKING:
-    from gradlint.program.modules import Program, Source
+    from gradlint.program.modules import Program
+    from gradlint.program.sources import Source
 
 _CALLED_WITH_CLASS = frozenset(["__init__", "__call__", "__enter__", "__exit__"])
 _BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
@@ -210,12 +211,12 @@ def _defining(program: Program, name: str) -> Iterator[_Index]:
     """
     for source in tuple(_meanings(program).get(name, ())):
         if _is_connected(program, source):
-            program.asked.add((source.code.path, parts.WHOLE))
+            program.dependencies.asked.add((source.code.path, parts.WHOLE))
             yield _index(source.tree)
 
 
 def _is_connected(program: Program, source: Source) -> bool:
-    if program.entered is None or (source.code.path, parts.PARSES) in program.asked:
+    if program.entered is None or (source.code.path, parts.PARSES) in program.dependencies.asked:
         return True
     return _root(program, source.path) == _root(program, program.entered)
 

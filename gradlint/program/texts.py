@@ -16,7 +16,7 @@ from gradlint.source.blocks import statements
 
 if TYPE_CHECKING:
     from gradlint.ir import nodes as ir
-    from gradlint.program.modules import Source
+    from gradlint.program.sources import Source
 
 
 def text_of(source: Source | None, word: str) -> Text:

@@ -10,10 +10,10 @@ import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 
-from gradlint.config import Settings
 from gradlint.dataclass import dataclass
 from gradlint.guess import did_you_mean
 from gradlint.ignore import Patterns
+from gradlint.settings import Settings
 
 SettingsFor = Callable[[pathlib.Path], Settings]
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from gradlint import suppress
-from gradlint.config import Settings
 from gradlint.contracts import Contract
 from gradlint.finding import Finding, Span
 from gradlint.rule import at_run_time, judge, rules
+from gradlint.settings import Settings
 from gradlint.source import document
 from gradlint.tape import Backward, Cut, Tape, Value, graph
 from gradlint.trace import source

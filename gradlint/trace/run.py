@@ -23,6 +23,7 @@ import torch
 from gradlint import checker, config, output
 from gradlint.finding import Finding
 from gradlint.rule import rules
+from gradlint.settings import Selection
 from gradlint.source.files import SettingsFor
 from gradlint.trace import exits, frames, launch, probes, source
 from gradlint.trace.assemble import Assembler
@@ -115,7 +116,7 @@ def _seed(number: int) -> None:
 
 
 def _settings_finder(options: dict[str, Any]) -> SettingsFor:
-    selection = config.Selection(
+    selection = Selection(
         config.split_codes(options["select"]) or None, (), config.split_codes(options["ignore"])
     )
     values = {"fail_on": config.parse_threshold(options["fail_on"])} if options["fail_on"] else {}
