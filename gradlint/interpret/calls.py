@@ -25,7 +25,7 @@ from gradlint.interpret.registry import (
     canonical,
     find_method,
     is_a,
-    tell,
+    notify,
 )
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
@@ -281,7 +281,7 @@ def call_library(m: Machine, function: Lib, call: Call) -> Abstract:
     """A function or constructor of a library: its handler, or what the fallbacks make of it."""
     call.name = canonical(function.name)
     made = _given(m, call)
-    tell("library call", m, call, made)
+    notify("library call", m, call, made)
     return made
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import comparing, conditions, tensors
 from gradlint.interpret.machine import EVALUATE, handles
 from gradlint.interpret.operands import collated
-from gradlint.interpret.registry import find_method, tell
+from gradlint.interpret.registry import find_method, notify
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -42,7 +42,7 @@ def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
         if known is None:
             known = conditions.choose(m, said, part, frame, default=default)
         if not stops_at and isinstance(value, Object) and find_method(value.cls, "__with__"):
-            tell("discarded", m, value, part, frame)  # with no_grad() and autocast("cpu"): …
+            notify("discarded", m, value, part, frame)  # with no_grad() and autocast("cpu"): …
         if known == stops_at:
             return (
                 Const(stops_at) if isinstance(value, Unknown) and value.test is not None else value

@@ -13,7 +13,7 @@ from gradlint.interpret.machine import (
     Frame,
     handles,
 )  # fmt: skip
-from gradlint.interpret.registry import canonical, find_method, tell
+from gradlint.interpret.registry import canonical, find_method, notify
 from gradlint.interpret.values import (
     Abstract,
     Builtin,
@@ -51,7 +51,7 @@ def _decorated(
 ) -> Abstract:
     """What a decorator makes; one that nothing is known of leaves the function as it is."""
     if isinstance(decorator, Unknown):
-        tell("decorated", m, value, node, frame)
+        notify("decorated", m, value, node, frame)
         return value
     if isinstance(decorator, Lib) and not m.session.has_model(decorator.name):
         return value

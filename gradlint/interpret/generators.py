@@ -13,7 +13,7 @@ from gradlint.interpret.machine import (
 )
 from gradlint.interpret.registry import (
     find_method,
-    tell,
+    notify,
 )
 from gradlint.interpret.values import (
     NONE,
@@ -56,7 +56,7 @@ def _run_generator(
     frame, function = generator.state["frame"], generator.state["function"]
     given = Sequence("generator", [])
     if "given" in generator.state:
-        tell("used up", m, generator.state["given"], call)
+        notify("used up", m, generator.state["given"], call)
 
     outside = list(m.loops)
 
@@ -98,7 +98,7 @@ def run_context(
 ) -> None:
     """`with context as entered: inside(entered)`."""
     if isinstance(context, Lib):
-        tell("discarded", m, context, call.node, call.frame)  # with torch.no_grad: …
+        notify("discarded", m, context, call.node, call.frame)  # with torch.no_grad: …
         context = _as_called(m, context, call)
     if isinstance(context, Object) and context.cls == "contextlib.generator":
         _run_context_function(m, context, inside, call)

@@ -15,7 +15,7 @@ from gradlint.interpret.derived import derived
 from gradlint.interpret.generators import run_generator
 from gradlint.interpret.instances import library_receiver
 from gradlint.interpret.machine import ITERATE, MAX_ITEMS, Visit, handles
-from gradlint.interpret.registry import bases, tell
+from gradlint.interpret.registry import bases, notify
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -112,7 +112,7 @@ def is_in_full(m: Machine) -> None:
 def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> None:
     if sequence.kind == "generator":
         if sequence.consumed is not None:
-            tell("used up", m, sequence, call)
+            notify("used up", m, sequence, call)
             return
         sequence.consumed = call.frame.span(call.node)
     most = MOST_SHOWN if is_counted(m) else MAX_ITEMS

@@ -21,7 +21,8 @@ Method = TypeVar("Method", bound=MethodHandler)
 AttributeHandler = Callable[[Any, Any, Call], Abstract | None]
 Guess = Callable[[Any, Any, str, Call], Abstract | None]
 
-Occasion = Literal[
+# what the interpreter comes to, with what the functions registered for it are given
+Hook = Literal[
     "discarded",  # an expression statement: its value, its node, its frame
     # a context that a `with` enters hands out an object that gets no name: the object, the node,
     # the frame
@@ -47,7 +48,7 @@ ALIASES: dict[str, str] = {}
 TYPES: dict[str, Callable[[Any, Any, Any, Any], Abstract]] = {}
 ENTRIES: list[Callable[[Any, Any, str, Any, Call], bool]] = []
 GUESSES: list[tuple[frozenset[str], Guess]] = []
-LISTENERS: defaultdict[Occasion, list[Callable[..., None]]] = defaultdict(list)
+LISTENERS: defaultdict[Hook, list[Callable[..., None]]] = defaultdict(list)
 
 
 def _put(table: dict[Any, Any], key: object, handler: object) -> None:
@@ -104,19 +105,19 @@ def fallback(
     return handler
 
 
-def hears(occasion: Occasion) -> Callable[[Listener], Listener]:
-    """Registers who is told of an occasion: `(machine, …)`, with what `Occasion` says."""
+def on(hook: Hook) -> Callable[[Listener], Listener]:
+    """Registers a function to call at a hook: it takes `(machine, …)`, with what `Hook` says."""
 
     def register(handler: Listener) -> Listener:
-        LISTENERS[occasion].append(handler)
+        LISTENERS[hook].append(handler)
         return handler
 
     return register
 
 
-def tell(occasion: Occasion, *facts: Any) -> None:
-    """Tells everybody who registered for it."""
-    for listener in LISTENERS[occasion]:
+def notify(hook: Hook, *facts: Any) -> None:
+    """Calls all that is registered for a hook."""
+    for listener in LISTENERS[hook]:
         listener(*facts)
 
 

@@ -40,7 +40,7 @@ from gradlint.interpret.machine import (
 )
 from gradlint.interpret.paths import Oracle, Restart
 from gradlint.interpret.periods import BATCHES, Numbers, Period, Periods
-from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, is_a, tell
+from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, is_a, notify
 from gradlint.interpret.statements import ROUNDS
 from gradlint.interpret.values import (
     Abstract,
@@ -873,7 +873,7 @@ def _is_refused(m: Machine) -> bool:
 
 
 def _end(m: Machine, at: Span, raised: str) -> None:
-    tell("end", m)
+    notify("end", m)
     m.emit(tape.End(at=at, raised=raised))
 
 

@@ -19,7 +19,7 @@ from gradlint.interpret.machine import (
     Signal,
     handles,
 )  # fmt: skip
-from gradlint.interpret.registry import canonical, find_attribute, tell
+from gradlint.interpret.registry import canonical, find_attribute, notify
 from gradlint.interpret.storage import assign, put_away, set_attribute
 from gradlint.interpret.values import (
     NONE,
@@ -123,7 +123,7 @@ def _delete_items(owner: Sequence, index: Abstract) -> None:
 @handles(EXECUTE, ir.Expression)
 def expression(m: Machine, node: ir.Expression, frame: Frame) -> None:
     value = m.evaluate(node.value, frame)
-    tell("discarded", m, value, node.value, frame)
+    notify("discarded", m, value, node.value, frame)
 
 
 @handles(EXECUTE, ir.Shown)
@@ -143,7 +143,7 @@ def with_(m: Machine, node: ir.With, frame: Frame) -> Signal | None:
         if node.target is not None:
             assign(m, node.target, entered, frame)
         elif isinstance(entered, Object):
-            tell("yielded", m, entered, node.context, frame)
+            notify("yielded", m, entered, node.context, frame)
         signal = m.execute(node.body, frame)
         if signal is not None:
             ended.append(signal)

@@ -17,7 +17,7 @@ from gradlint.interpret.machine import (
     Frame,
     Raised,
 )  # fmt: skip
-from gradlint.interpret.registry import find_method, tell
+from gradlint.interpret.registry import find_method, notify
 from gradlint.interpret.subscripts import tensor_item
 from gradlint.interpret.summary import summary
 from gradlint.interpret.values import (
@@ -92,7 +92,7 @@ def assign(m: Machine, target: ir.Node, value: Abstract, frame: Frame) -> None:
 
 def bind(m: Machine, name: str, value: Abstract, frame: Frame) -> None:
     name_value(m, value, name)
-    tell("bound", m, name, value)
+    notify("bound", m, name, value)
     scope = frame
     function = frame.function
     if function is not None:
@@ -194,7 +194,7 @@ def set_attribute(
             setter = find_method("unknown", f"__set_{name}__")
             if setter is not None:
                 setter(m, owner, at)
-            tell("put in", m, owner, at)
+            notify("put in", m, owner, at)
             m.overrides[owner.symbol][f"attribute:{name}"] = value
 
 

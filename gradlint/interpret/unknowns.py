@@ -11,7 +11,7 @@ from gradlint.interpret.machine import (
     handles,
 )
 from gradlint.interpret.registry import (
-    tell,
+    notify,
 )
 from gradlint.interpret.values import (
     Abstract,
@@ -39,7 +39,7 @@ def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
         and function.type != "module"
         and not _is_made(m, function.symbol)
     ):
-        tell("data call", m, function.symbol, call)
+        notify("data call", m, function.symbol, call)
     elif _listed(call) != "names":  # the keys of a dict have no gradient
         function.data = False
         return call_unknown(m, function.symbol, call)
@@ -74,7 +74,7 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     """A call of something unknown: it is assumed to carry gradient, from parameters of its own."""
     node, frame = call.node, call.frame
     inputs = tensors.sources(m, call.values, node, frame)
-    tell("unknown call", m, symbol, call)
+    notify("unknown call", m, symbol, call)
     own = tensors.leaf(m, _owner(m, symbol), node, frame, fed=bool(inputs) or call.open)
     made = tensors.operation(m, "call", [*inputs, own], node, frame)
     made.storage = tape.Storage()

@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret.registry import hears
+from gradlint.interpret.registry import on
 from gradlint.interpret.values import Abstract, Call, Symbol, Tensor, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.library.structure import is_module, is_parameter
@@ -30,7 +30,7 @@ _LEAVES_AS_IT_IS = re.compile(
 _TRAINS = re.compile(r"adapter|lora|train|thaw|unfreeze")
 
 
-@hears("discarded")
+@on("discarded")
 def changed(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`unet.add_adapter(config)` as a statement: a method out of view, called for what it does to
     the model.
@@ -50,7 +50,7 @@ def changed(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
             thaw(m, called.source)
 
 
-@hears("unknown call")
+@on("unknown call")
 def given(m: Machine, symbol: Symbol, call: Call) -> None:
     """`inject_lora(unet)`: code out of view is given the model."""
     for value in call.values:
@@ -63,7 +63,7 @@ def _is_frozen(m: Machine, model: Symbol) -> bool:
     return own is not None and own.cut is tape.Cut.FROZEN
 
 
-@hears("put in")
+@on("put in")
 def put_in(m: Machine, model: Unknown, at: Call) -> None:
     """`model.fc = nn.Linear(512, 10)`: a part of its own."""
     part = at.args[0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
 from gradlint.interpret import conditions, defaults
-from gradlint.interpret.registry import alias, function, hears, is_a, method, parent
+from gradlint.interpret.registry import alias, function, is_a, method, on, parent
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -248,13 +248,13 @@ def custom(m: Machine, call: Call) -> Abstract:
     )
 
 
-@hears("discarded")
+@on("discarded")
 def not_entered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`torch.autocast("cuda")` as a statement: made, and never entered."""
     modes.tell_not_entered(m, value, _AUTOCASTS, node, frame)
 
 
-@hears("yielded")
+@on("yielded")
 def not_entered_in(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`yield torch.autocast("cuda")` by a context manager: made there, and never entered."""
     modes.tell_not_entered(m, value, _AUTOCASTS, node, frame, is_yielded=True)

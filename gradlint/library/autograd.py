@@ -9,7 +9,7 @@ from gradlint import tape
 from gradlint.dataclass import dataclass
 from gradlint.interpret import tensors
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.registry import function, hears, method
+from gradlint.interpret.registry import function, method, on
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -204,7 +204,7 @@ def may_have_gradient(m: Machine, value: Value) -> bool:
     return bool(m.state.get("out of view")) or has_gradient(m, value)
 
 
-@hears("unknown call")
+@on("unknown call")
 def out_of_view(m: Machine, symbol: Symbol, call: Call) -> None:
     """Something was called whose code is not seen."""
     m.state["out of view"] = True

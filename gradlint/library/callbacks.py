@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradlint import memo
-from gradlint.interpret.registry import hears
+from gradlint.interpret.registry import on
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -39,14 +39,14 @@ MAX_DEPTH = 3  # of functions that call each other
 _MOVES = May.STEP | May.CLEAR
 
 
-@hears("data call")
+@on("data call")
 def put_away(m: Machine, symbol: Symbol, call: Call) -> None:
     """`everything.append(optimizer)`: who holds the list has it."""
     escapes(m, call.values, call)
 
 
-@hears("unknown call")
-@hears("data call")
+@on("unknown call")
+@on("data call")
 def handed(m: Machine, symbol: Symbol, call: Call) -> None:
     """What a callback steps or clears, or is handed on together with, code out of view can step and
     clear.
@@ -58,7 +58,7 @@ def handed(m: Machine, symbol: Symbol, call: Call) -> None:
             escapes(m, [*found, *values] if _moves(value) else found, call)
 
 
-@hears("put in")
+@on("put in")
 def kept(m: Machine, owner: Unknown, at: Call) -> None:
     """`engine.optimizer = optimizer`: code out of view has it from here on."""
     if not owner.data:
@@ -66,7 +66,7 @@ def kept(m: Machine, owner: Unknown, at: Call) -> None:
         handed(m, owner.symbol, at)
 
 
-@hears("decorated")
+@on("decorated")
 def registered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`@engine.on("batch")` above a function that nothing else names: code out of view calls it."""
     found = list(moved(value)) if isinstance(node, ir.Call) else []

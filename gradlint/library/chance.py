@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.registry import hears
+from gradlint.interpret.registry import on
 from gradlint.interpret.values import Abstract, Call, Tensor, Unknown
 from gradlint.library.effects import lookup
 
@@ -25,7 +25,7 @@ _SAMPLED = (
 )
 
 
-@hears("library call")
+@on("library call")
 def drawn(m: Machine, call: Call, made: Abstract) -> None:
     """`random.random()`, `np.random.uniform()`, `torch.rand(1)`; what `random.choice(x)` picks was
     there before.

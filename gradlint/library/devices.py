@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.finding import Span
-from gradlint.interpret.registry import attribute, fallback, function, guesses, hears, method
+from gradlint.interpret.registry import attribute, fallback, function, guesses, method, on
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -305,7 +305,7 @@ def _is_written(call: Call) -> bool:
     )
 
 
-@hears("end")
+@on("end")
 def tell_places(m: Machine) -> None:
     """The facts `placed`: with all that this path has learned of its devices."""
     told: set[tuple[Span, _Stack, str]] = set()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret.registry import (
-    hears,
+    on,
 )
 from gradlint.interpret.values import (
     Abstract,
@@ -33,7 +33,7 @@ _LISTS_OF_MODULES = [
 ]
 
 
-@hears("discarded")
+@on("discarded")
 def discarded(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """A method that changes nothing in place, called for nothing: `x.detach()` as a statement, or
     `x.requires_grad`.

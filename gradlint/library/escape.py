@@ -15,7 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from gradlint import memo
-from gradlint.interpret.registry import hears
+from gradlint.interpret.registry import on
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -46,7 +46,7 @@ _CALLED = (Function, Bound, Builtin)
 _REACHING = frozenset([*_CALLED, Object, Instance, Mapping, Sequence])
 
 
-@hears("unknown call")
+@on("unknown call")
 def handed(m: Machine, symbol: Symbol, call: Call) -> None:
     """Code out of view is called: it can fill what it is given now, and what the callbacks given
     before can reach.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions
-from gradlint.interpret.registry import hears, method
+from gradlint.interpret.registry import method, on
 from gradlint.interpret.values import (
     Abstract,
     Call,
@@ -145,7 +145,7 @@ def misspelt(m: Machine, receiver: Abstract, call: Call) -> None:
             in_vain(m, tensor.node, call.name, call)
 
 
-@hears("discarded")
+@on("discarded")
 def compared(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`p.requires_grad == False` as a statement."""
     if (

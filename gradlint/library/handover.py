@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gradlint import evidence, names, tape
-from gradlint.interpret.registry import hears
+from gradlint.interpret.registry import on
 from gradlint.interpret.values import (
     Abstract,
     Call,
@@ -28,7 +28,7 @@ _HOLDING = frozenset([Unknown, Object, Instance, Sequence, Mapping])
 _RUNS = frozenset(["step", "train", "run", "fit", "epoch", "loop"])
 
 
-@hears("unknown call")
+@on("unknown call")
 def handed_away(m: Machine, symbol: Symbol, call: Call) -> None:
     """What is given an optimizer may step it; a schedule steers its rate alone."""
     values = call.values
@@ -41,7 +41,7 @@ def handed_away(m: Machine, symbol: Symbol, call: Call) -> None:
         escapes(m, values, call)
 
 
-@hears("end")
+@on("end")
 def stepped_elsewhere(m: Machine) -> None:
     """Other methods of the object step what it has as an optimizer."""
     for value in m.state.get("stepped elsewhere", ()):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret.registry import hears
+from gradlint.interpret.registry import on
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -179,7 +179,7 @@ def _is_record(part: Abstract) -> bool:
     )
 
 
-@hears("end")
+@on("end")
 def tell_plain_containers(m: Machine) -> None:
     """Which parameters lie in lists, tuples and dicts of a module, and nowhere among its registered
     parts; and which tensors require grad there that are no parameters.
@@ -269,7 +269,7 @@ def loaded(m: Machine, parameter: Tensor, source: Tensor, call: Call) -> None:
     )
 
 
-@hears("discarded")
+@on("discarded")
 def written_and_dropped(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`memory[mask].zero_()` as a statement: rows that were copied for it are written, and given
     up.
@@ -282,7 +282,7 @@ def written_and_dropped(m: Machine, value: Abstract, node: ir.Node, frame: Frame
         m.emit(tape.Fact(at=event.at, what="lost-write", value=event.before, text=frame.text(node)))
 
 
-@hears("discarded")
+@on("discarded")
 def not_called(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`loss.backward` as a statement: the method is looked up, and nothing is done."""
     if (
@@ -297,7 +297,7 @@ def not_called(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None
         )
 
 
-@hears("used up")
+@on("used up")
 def used_up(m: Machine, generator: Sequence, call: Call) -> None:
     """A generator that has been used up is used again: worth saying where it held parameters."""
     for item in generator.items:

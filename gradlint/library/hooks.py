@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret.machine import GradState
-from gradlint.interpret.registry import FUNCTIONS, method, tell
+from gradlint.interpret.registry import FUNCTIONS, method, notify
 from gradlint.interpret.values import Abstract, Bound, Call, Function, Tensor
 from gradlint.library.effects import lookup
 from gradlint.source import reach
@@ -62,7 +62,7 @@ def register(m: Machine, tensor: Tensor, call: Call) -> Abstract:
             (tensor, hook)
         )
     else:
-        tell("data call", m, m.symbol(tensor), call)
+        notify("data call", m, m.symbol(tensor), call)
     return m.unknown("hook", data=True)
 
 

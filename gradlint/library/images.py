@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import tensors
-from gradlint.interpret.registry import fallback, method, tell
+from gradlint.interpret.registry import fallback, method, notify
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import Abstract, Call, Object, Symbol
 
@@ -36,5 +36,5 @@ def _apply(m: Machine, symbol: Symbol, call: Call) -> Abstract:
     inputs = tensors.sources(m, call.values, call.node, call.frame)
     if any(source.requires_grad for source in inputs):
         return call_unknown(m, symbol, call)
-    tell("data call", m, symbol, call)
+    notify("data call", m, symbol, call)
     return m.unknown(call.frame.text(call.node), data=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import evidence, tape
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.registry import hears
+from gradlint.interpret.registry import on
 from gradlint.interpret.values import Abstract, Call, Const, Object, Tensor, Unknown
 from gradlint.library.effects import is_loss_function
 from gradlint.tape import Value
@@ -35,7 +35,7 @@ def computed(m: Machine, op: str, value: Value, text: str) -> None:
         m.emit(tape.Fact(at=value.at, what="loss", value=value, text=text))
 
 
-@hears("bound")
+@on("bound")
 def named(m: Machine, name: str, bound: Abstract) -> None:
     """Takes down what a variable is bound to whose name says that it is a loss."""
     value = m.nodes.get(bound.symbol) if isinstance(bound, Unknown) else None

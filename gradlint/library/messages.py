@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.registry import hears
+from gradlint.interpret.registry import on
 from gradlint.interpret.values import Abstract, Symbol, Unknown
 from gradlint.ir import nodes as ir
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Frame, Machine
 
 
-@hears("discarded")
+@on("discarded")
 def computed(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`graph.update_all(copy, mean)` as a statement: a method out of view of what keeps values with
     gradient.

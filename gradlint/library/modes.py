@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import conditions
 from gradlint.interpret.machine import GradState, Visit
-from gradlint.interpret.registry import alias, canonical, function, hears, method
+from gradlint.interpret.registry import alias, canonical, function, method, on
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -203,13 +203,13 @@ def is_inference(m: Machine, call: Call) -> Abstract:
     return TRUE if m.grad.inference else FALSE
 
 
-@hears("discarded")
+@on("discarded")
 def not_entered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`torch.no_grad()` as a statement: made, and never entered."""
     tell_not_entered(m, value, _CONTEXTS, node, frame)
 
 
-@hears("yielded")
+@on("yielded")
 def not_entered_in(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`yield torch.no_grad()` by a context manager: made there, and never entered."""
     tell_not_entered(m, value, _CONTEXTS, node, frame, is_yielded=True)

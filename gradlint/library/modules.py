@@ -12,7 +12,7 @@ from gradlint.interpret.registry import (
     alias,
     attribute,
     method,
-    tell,
+    notify,
 )
 from gradlint.interpret.values import (
     NONE,
@@ -244,5 +244,5 @@ def with_hook(m: Machine, handle: Object, call: Call) -> Abstract:
     "set_extra_state",
 )
 def harmless(m: Machine, module: Abstract, call: Call) -> Abstract:
-    tell("data call", m, m.symbol(module), call)
+    notify("data call", m, m.symbol(module), call)
     return m.unknown("handle", data=True)

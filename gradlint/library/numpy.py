@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import memory, tensors
-from gradlint.interpret.registry import attribute, fallback, function, guesses, method, tell
+from gradlint.interpret.registry import attribute, fallback, function, guesses, method, notify
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -198,7 +198,7 @@ def draw(m: Machine, rng: Object, call: Call) -> Abstract:
         call,
         m.unknown(call.frame.text(call.node)).symbol,
     )
-    tell("library call", m, replace(call, name=f"numpy.random.{call.name}"), made)
+    notify("library call", m, replace(call, name=f"numpy.random.{call.name}"), made)
     return made
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
-from gradlint.interpret.registry import hears, method
+from gradlint.interpret.registry import method, on
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -73,7 +73,7 @@ def requires_grad_(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     return unknown
 
 
-@hears("unknown call")
+@on("unknown call")
 def hooked(m: Machine, symbol: Symbol, call: Call) -> None:
     """`part.register_forward_hook(hook)`: what the hook gives takes the place of what frozen parts
     compute.

@@ -12,7 +12,7 @@ from gradlint.interpret.registry import (
     find_method,
     function,
     method,
-    tell,
+    notify,
 )
 from gradlint.interpret.values import (
     FALSE,
@@ -202,7 +202,7 @@ def unchanged(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 def register_hook(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     if tensor.node.parameter is not None:
         m.emit(tape.Fact(at=call.frame.span(call.node), what="parameter-hooked", value=tensor.node))
-    tell("data call", m, m.symbol(tensor), call)
+    notify("data call", m, m.symbol(tensor), call)
     return m.unknown("hook", data=True)
 
 

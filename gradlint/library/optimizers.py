@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import evidence, tape
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.registry import alias, attribute, fallback, hears, is_a, method, typed
+from gradlint.interpret.registry import alias, attribute, fallback, is_a, method, on, typed
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -343,7 +343,7 @@ def param_groups(m: Machine, optimizer: Object | Instance, at: Call) -> Abstract
     return Sequence("list", groups)
 
 
-@hears("end")
+@on("end")
 def regrouped(m: Machine) -> None:
     """What the program has put into the groups that it was shown, or in their place, is held as
     well.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.registry import hears
+from gradlint.interpret.registry import on
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 2  # of containers in what a module keeps
 
 
-@hears("unknown call")
+@on("unknown call")
 def changed(m: Machine, symbol: Symbol, call: Call) -> None:
     """Code out of view is called: it can replace what the modules that it is given keep of earlier
     calls.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.registry import find_method, method, tell
+from gradlint.interpret.registry import find_method, method, notify
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
@@ -62,7 +62,7 @@ def _foreign(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
     """A method that gives nothing to learn from, and may do anything with what it is given."""
     node, frame = call.node, call.frame
     symbol = unknown.symbol.derive(("attribute", name), f"{unknown.symbol.text}.{name}")
-    tell("unknown call", m, symbol, call)
+    notify("unknown call", m, symbol, call)
     made = tensors.value(
         m, "call", Kind.DATA, tensors.sources(m, call.values, node, frame), node, frame
     )

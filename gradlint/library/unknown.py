@@ -11,7 +11,7 @@ from gradlint.interpret.attributes import is_looked_at, of_tensor
 from gradlint.interpret.conditions import is_collated
 from gradlint.interpret.derived import derived
 from gradlint.interpret.estimates import estimated
-from gradlint.interpret.registry import find_method, guesses, method, tell
+from gradlint.interpret.registry import find_method, guesses, method, notify
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
@@ -289,7 +289,7 @@ def keep(m: Machine, unknown: Unknown, call: Call) -> Abstract:
             kwargs=call.kwargs,
             method=True,
         )
-    tell("data call", m, unknown.symbol, call)
+    notify("data call", m, unknown.symbol, call)
     for value in tensors.sources(m, call.args, call.node, call.frame):
         if value.records and not value.assumed:
             m.emit(

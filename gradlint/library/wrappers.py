@@ -20,9 +20,9 @@ from gradlint.interpret.registry import (
     attribute,
     fallback,
     function,
-    hears,
     is_a,
     method,
+    on,
     parent,
 )
 from gradlint.interpret.values import (
@@ -159,7 +159,7 @@ def module(m: Machine, wrapper: Object | Instance, at: Call) -> Abstract | None:
     return inner
 
 
-@hears("unknown call")
+@on("unknown call")
 def handed(m: Machine, symbol: Symbol, call: Call) -> None:
     """`average_gradients(model)`, which is out of view."""
     if m.state.get("has replicas") and any(map(_leads_to_gradients, call.values)):

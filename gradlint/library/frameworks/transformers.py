@@ -16,9 +16,9 @@ from gradlint.interpret.registry import (
     canonical,
     enters,
     fallback,
-    hears,
     is_a,
     method,
+    on,
     parent,
 )
 from gradlint.interpret.statements import ROUNDS
@@ -300,7 +300,7 @@ def _tell_dtype(m: Machine, model: Symbol, dtype: str, call: Call) -> None:
     m.emit(tape.Fact(at=at, what="parameter-cast", value=own, detail=dtype, text=text))
 
 
-@hears("unknown call")
+@on("unknown call")
 def rebuilt(m: Machine, symbol: Symbol, call: Call) -> None:
     """What is given a loaded model can cast it and put adapters of any dtype into it."""
     for model in m.state.get("loaded", ()):
