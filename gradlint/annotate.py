@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from gradlint.finding import Finding
 from gradlint.output import replace_file
 from gradlint.source import document, kinds
-from gradlint.source.parse import Source, is_of_this_python, parse, split_lines
+from gradlint.source.lines import split_lines
+from gradlint.source.parse import Source, is_of_this_python, parse
 
 _OURS = re.compile(r"(?P<head>(?<!\S)#\s*gradlint:\s*ignore\[)(?P<codes>[^\]]*)(?P<tail>\])")
 

@@ -18,7 +18,7 @@ from gradlint.errors import UserError
 from gradlint.finding import Severity, Span
 from gradlint.fingerprint import name
 from gradlint.report._object import UNREACHED, finding_of
-from gradlint.source.parse import split_lines
+from gradlint.source.lines import split_lines
 from gradlint.suppress import UNKNOWN, UNUSED
 
 Object = dict[str, Any]

@@ -12,7 +12,8 @@ from gradlint.dataclass import dataclass
 from gradlint.digests import digest
 from gradlint.finding import Edit, Finding, Fix, Related, Span
 from gradlint.source import document
-from gradlint.source.parse import SyntaxFault, decode, split_lines
+from gradlint.source.lines import split_lines
+from gradlint.source.parse import SyntaxFault, decode
 from gradlint.source.places import Program
 
 

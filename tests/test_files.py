@@ -10,7 +10,8 @@ from gradlint.finding import Span
 from gradlint.ignore import Patterns
 from gradlint.settings import Settings
 from gradlint.source.files import discover
-from gradlint.source.parse import Source, SyntaxFault, decode, parse, split_lines
+from gradlint.source.lines import split_lines
+from gradlint.source.parse import Source, SyntaxFault, decode, parse
 from gradlint.source.screen import can_matter, gist, module_name, screen
 
 

@@ -9,6 +9,7 @@ import pytest
 from gradlint import library
 from gradlint.analysis import analyze
 from gradlint.interpret import registry
+from gradlint.interpret.lineage import bases
 
 library.load()
 # names of the model, no classes of torch
@@ -56,9 +57,7 @@ def program_of(owner: str) -> str:
     """
     package, _, short = owner.rpartition(".")
     known = {
-        name
-        for base, name in (*registry.METHODS, *registry.ATTRIBUTES)
-        if base in registry.bases(owner)
+        name for base, name in (*registry.METHODS, *registry.ATTRIBUTES) if base in bases(owner)
     }
     plain = {name.removeprefix("__set_").removesuffix("__") for name in known}
     names = sorted(name for name in plain if name.isidentifier() and not name.startswith("__"))

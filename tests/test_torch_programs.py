@@ -14,7 +14,7 @@ from test_python_programs import agrees, unsaid
 from torch import nn
 
 from gradlint import library
-from gradlint.interpret.registry import bases, canonical
+from gradlint.interpret.lineage import bases, canonical
 from gradlint.library.effects import layer
 
 SETUP = """

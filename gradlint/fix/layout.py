@@ -14,7 +14,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.rule import NoFixError
 from gradlint.source import kinds
-from gradlint.source.parse import characters
+from gradlint.source.lines import characters
 
 _STRINGS: tuple[type[ast.expr], ...] = (ast.Constant, ast.JoinedStr, kinds.TemplateStr)
 # as Python counts lines: str.splitlines breaks at \f, too

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import calm
 from gradlint.interpret.gaps import BACKWARDS, GiveUp, Overrun
+from gradlint.interpret.lineage import canonical, is_a
 from gradlint.interpret.machine import (
     BREAK,
     CALL,
@@ -19,14 +20,7 @@ from gradlint.interpret.machine import (
     Raised,
     handles,
 )
-from gradlint.interpret.registry import (
-    FALLBACKS,
-    FUNCTIONS,
-    canonical,
-    find_method,
-    is_a,
-    notify,
-)
+from gradlint.interpret.registry import FALLBACKS, FUNCTIONS, find_method, notify
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,

@@ -8,12 +8,13 @@ from gradlint.interpret import (
     calls,
     decorators,
 )
+from gradlint.interpret.lineage import canonical
 from gradlint.interpret.machine import (
     EXECUTE,
     Frame,
     handles,
 )  # fmt: skip
-from gradlint.interpret.registry import canonical, find_method, notify
+from gradlint.interpret.registry import find_method, notify
 from gradlint.interpret.values import (
     Abstract,
     Builtin,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import (
     conditions,
 )
+from gradlint.interpret.lineage import is_a
 from gradlint.interpret.machine import (
     EXECUTE,
     Frame,
@@ -15,7 +16,6 @@ from gradlint.interpret.machine import (
     Signal,
     handles,
 )  # fmt: skip
-from gradlint.interpret.registry import is_a
 from gradlint.interpret.values import (
     Abstract,
     Instance,

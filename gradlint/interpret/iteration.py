@@ -14,8 +14,9 @@ from gradlint.interpret import estimates, memory, shapes
 from gradlint.interpret.derived import derived
 from gradlint.interpret.generators import run_generator
 from gradlint.interpret.instances import library_receiver
+from gradlint.interpret.lineage import bases
 from gradlint.interpret.machine import ITERATE, MAX_ITEMS, Visit, handles
-from gradlint.interpret.registry import bases, notify
+from gradlint.interpret.registry import notify
 from gradlint.interpret.values import (
     NONE,
     Abstract,

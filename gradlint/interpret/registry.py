@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
+from gradlint.interpret.lineage import bases, canonical, of_tables, put
 from gradlint.interpret.values import Abstract, Call
 
 FunctionHandler = Callable[[Any, Call], Abstract]
@@ -42,21 +43,11 @@ Listener = TypeVar("Listener", bound=Callable[..., None])
 FUNCTIONS: dict[str, FunctionHandler] = {}
 METHODS: dict[tuple[str, str], MethodHandler] = {}
 ATTRIBUTES: dict[tuple[str, str], AttributeHandler] = {}
-PARENTS: dict[str, str] = {}
 FALLBACKS: list[Callable[[Any, Call], Abstract | None]] = []
-ALIASES: dict[str, str] = {}
 TYPES: dict[str, Callable[[Any, Any, Any, Any], Abstract]] = {}
 ENTRIES: list[Callable[[Any, Any, str, Any, Call], bool]] = []
 GUESSES: list[tuple[frozenset[str], Guess]] = []
 LISTENERS: defaultdict[Hook, list[Callable[..., None]]] = defaultdict(list)
-
-
-def _put(table: dict[Any, Any], key: object, handler: object) -> None:
-    if key in table:
-        raise ValueError(f"{key} is registered twice")
-    table[key] = handler
-    for cached in (canonical, bases, is_a, find_method, find_attribute, member_name):
-        cached.cache_clear()
 
 
 def function(*names: str) -> Callable[[FunctionHandler], FunctionHandler]:
@@ -64,7 +55,7 @@ def function(*names: str) -> Callable[[FunctionHandler], FunctionHandler]:
 
     def register(handler: FunctionHandler) -> FunctionHandler:
         for name in names:
-            _put(FUNCTIONS, name, handler)
+            put(FUNCTIONS, name, handler)
         return handler
 
     return register
@@ -78,7 +69,7 @@ def method(cls: str | tuple[str, ...], *names: str) -> Callable[[Method], Method
     def register(handler: Method) -> Method:
         for owner in (cls,) if isinstance(cls, str) else cls:
             for name in names:
-                _put(METHODS, (owner, name), handler)
+                put(METHODS, (owner, name), handler)
         return handler
 
     return register
@@ -89,7 +80,7 @@ def attribute(cls: str, *names: str) -> Callable[[AttributeHandler], AttributeHa
 
     def register(handler: AttributeHandler) -> AttributeHandler:
         for name in names:
-            _put(ATTRIBUTES, (cls, name), handler)
+            put(ATTRIBUTES, (cls, name), handler)
         return handler
 
     return register
@@ -132,7 +123,7 @@ def typed(
         handler: Callable[[Any, Any, Any, Any], Abstract],
     ) -> Callable[[Any, Any, Any, Any], Abstract]:
         for name in names:
-            _put(TYPES, name, handler)
+            put(TYPES, name, handler)
         return handler
 
     return register
@@ -169,67 +160,7 @@ def find_guesses(name: str) -> tuple[Guess, ...]:
     return tuple(guess for names, guess in GUESSES if not names or name in names)
 
 
-def parent(cls: str, base: str) -> None:
-    """Declares that the library class `cls` inherits from `base`."""
-    _put(PARENTS, cls, base)
-
-
-def alias(name: str, canonical: str) -> None:
-    """Declares that `name` is another name of `canonical`, for what is below it too."""
-    _put(ALIASES, name, canonical)
-
-
-@functools.cache
-def canonical(name: str) -> str:
-    """The canonical name behind aliases such as `torch.cuda.amp.autocast_mode`."""
-    while True:
-        found = ALIASES.get(name)
-        if found is None:
-            head, _, tail = name.rpartition(".")
-            while head and head not in ALIASES:
-                head, _, middle = head.rpartition(".")
-                tail = f"{middle}.{tail}"
-            if not head:
-                return name
-            found = f"{ALIASES[head]}.{tail}"
-        name = found
-
-
-_FAMILIES = (
-    ("torch.optim.lr_scheduler.", "torch.optim.lr_scheduler.LRScheduler"),
-    ("torch.optim.", "torch.optim.Optimizer"),
-    ("torch.distributions.", "torch.distributions.Distribution"),
-    ("torch.nn.", "torch.nn.Module"),
-)
-
-
-@functools.cache
-def bases(cls: str) -> tuple[str, ...]:
-    """The library class `cls`, then what it inherits from."""
-    current: str | None = cls
-    found: dict[str, None] = {}
-    while current and current not in found:
-        found[current] = None
-        current = PARENTS.get(current) or _family(current)
-    return tuple(found)
-
-
-def _family(cls: str) -> str | None:
-    last = cls.rpartition(".")[2]
-    if last[:1].isupper():
-        for prefix, base in _FAMILIES:
-            if cls.startswith(prefix) and cls != base and cls.count(".") == prefix.count("."):
-                return base
-    return None
-
-
-@functools.cache
-def is_a(cls: str, base: str) -> bool:
-    """Whether the library class `cls` is `base` or inherits from it."""
-    return canonical(base) in bases(canonical(cls))
-
-
-@functools.cache
+@of_tables
 def find_method(cls: str, name: str) -> MethodHandler | None:
     for owner in bases(cls):
         handler = METHODS.get((owner, name))
@@ -238,7 +169,7 @@ def find_method(cls: str, name: str) -> MethodHandler | None:
     return None
 
 
-@functools.cache
+@of_tables
 def find_attribute(cls: str, name: str) -> AttributeHandler | None:
     for owner in bases(cls):
         handler = ATTRIBUTES.get((owner, name))
@@ -247,7 +178,7 @@ def find_attribute(cls: str, name: str) -> AttributeHandler | None:
     return None
 
 
-@functools.cache
+@of_tables
 def member_name(library: str, name: str) -> str | None:
     """What `name` of a library, or of a class of one, is called; None where a handler says what it
     is.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import ahead, filters, registry
+from gradlint.interpret import ahead, filters
 from gradlint.interpret.conditions import boolean, known_truth
 from gradlint.interpret.dtypes import dtype_of
+from gradlint.interpret.lineage import is_a
 from gradlint.interpret.values import (
     FALSE,
     TRUE,
@@ -219,7 +220,7 @@ def _is_same_class(left: Abstract, right: Abstract) -> bool | None:
             return True
         if left.name.rpartition(".")[2] == right.name.rpartition(".")[2]:
             return None  # `torch.nn.modules.linear.Linear` is `torch.nn.Linear`
-        if registry.is_a(left.name, right.name) or registry.is_a(right.name, left.name):
+        if is_a(left.name, right.name) or is_a(right.name, left.name):
             return None
     return (left is right) if _is_class(left) and _is_class(right) else None
 

@@ -28,6 +28,7 @@ from gradlint.interpret import (
 from gradlint.interpret.cases import cases, is_a_case
 from gradlint.interpret.facts import Member
 from gradlint.interpret.gaps import Gap, GiveUp
+from gradlint.interpret.lineage import canonical, is_a
 from gradlint.interpret.machine import (
     MAX_OF_TESTS,
     MAX_STEPS,
@@ -40,7 +41,7 @@ from gradlint.interpret.machine import (
 )
 from gradlint.interpret.paths import Oracle, Restart
 from gradlint.interpret.periods import BATCHES, Numbers, Period, Periods
-from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, canonical, is_a, notify
+from gradlint.interpret.registry import ENTRIES, FUNCTIONS, TYPES, notify
 from gradlint.interpret.statements import ROUNDS
 from gradlint.interpret.values import (
     Abstract,

@@ -10,6 +10,7 @@ from gradlint.interpret import (
 )
 from gradlint.interpret.generators import run_context
 from gradlint.interpret.keys import key_of
+from gradlint.interpret.lineage import canonical
 from gradlint.interpret.machine import (
     BREAK,
     CONTINUE,
@@ -19,7 +20,7 @@ from gradlint.interpret.machine import (
     Signal,
     handles,
 )  # fmt: skip
-from gradlint.interpret.registry import canonical, find_attribute, notify
+from gradlint.interpret.registry import find_attribute, notify
 from gradlint.interpret.storage import assign, put_away, set_attribute
 from gradlint.interpret.values import (
     NONE,

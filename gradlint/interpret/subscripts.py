@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from gradlint.interpret import arguments, chances, conditions, memory, tensors
 from gradlint.interpret.derived import derived
 from gradlint.interpret.keys import hashable, key_of
+from gradlint.interpret.lineage import is_a
 from gradlint.interpret.machine import EVALUATE, Raised, handles
 from gradlint.interpret.operands import concrete, is_collated
-from gradlint.interpret.registry import find_method, is_a
+from gradlint.interpret.registry import find_method
 from gradlint.interpret.values import (
     NONE,
     Abstract,

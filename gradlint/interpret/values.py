@@ -295,7 +295,7 @@ def _derived_first(order: list[Class | Lib | Unknown]) -> list[Class | Lib | Unk
     """A lineage with each class of a library behind those of its libraries that are derived from
     it.
     """
-    from gradlint.interpret.registry import is_a
+    from gradlint.interpret.lineage import is_a
 
     libraries = [entry for entry in order if isinstance(entry, Lib)]
     for base in libraries:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
-from gradlint.source.parse import characters, split_lines
+from gradlint.source.lines import characters, split_lines
 
 Position = tuple[int, int, int, int]
 Answer = TypeVar("Answer")

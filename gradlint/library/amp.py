@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
 from gradlint.interpret import conditions, defaults
-from gradlint.interpret.registry import alias, function, is_a, method, on, parent
+from gradlint.interpret.lineage import alias, is_a, parent
+from gradlint.interpret.registry import function, method, on
 from gradlint.interpret.values import (
     FALSE,
     NONE,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.registry import alias, function
+from gradlint.interpret.lineage import alias
+from gradlint.interpret.registry import function
 from gradlint.interpret.values import Abstract, Call, Const, Mapping, Sequence, Tensor, Unknown
 from gradlint.library import misfits
 from gradlint.library.holdings import MAX_DEPTH

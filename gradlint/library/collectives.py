@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.registry import alias, fallback, function
+from gradlint.interpret.lineage import alias
+from gradlint.interpret.registry import fallback, function
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Sequence, Tensor, Unknown
 from gradlint.library.effects import lookup
 from gradlint.tape import Cut, Value

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import estimates
 from gradlint.interpret.estimates import estimated
 from gradlint.interpret.iteration import is_counted, iterates, rounds
-from gradlint.interpret.registry import alias, attribute, fallback, is_a, method, parent, typed
+from gradlint.interpret.lineage import alias, is_a, parent
+from gradlint.interpret.registry import attribute, fallback, method, typed
 from gradlint.interpret.values import (
     Abstract,
     Call,

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import arguments, tensors
+from gradlint.interpret.lineage import alias, is_a
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.registry import alias, attribute, fallback, function, is_a, method
+from gradlint.interpret.registry import attribute, fallback, function, method
 from gradlint.interpret.values import (
     FALSE,
     NONE,

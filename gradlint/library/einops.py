@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.calls import call_unseen
-from gradlint.interpret.registry import alias, function
+from gradlint.interpret.lineage import alias
+from gradlint.interpret.registry import function
 from gradlint.interpret.values import Abstract, Call
 from gradlint.library.python.results import fresh, pair
 

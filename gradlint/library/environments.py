@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradlint.interpret.registry import alias, parent
+from gradlint.interpret.lineage import alias, parent
 
 for _package in ("gym", "gymnasium"):
     alias(f"{_package}.core", _package)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gradlint import tape
 from gradlint.interpret import memory, saving, tensors
+from gradlint.interpret.lineage import alias, canonical
 from gradlint.interpret.machine import GradState
-from gradlint.interpret.registry import alias, canonical, enters, method
+from gradlint.interpret.registry import enters, method
 from gradlint.interpret.values import (
     FALSE,
     TRUE,

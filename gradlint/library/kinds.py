@@ -2,7 +2,7 @@
 in.
 """
 
-from gradlint.interpret.registry import alias, parent
+from gradlint.interpret.lineage import alias, parent
 from gradlint.library.effects import layer_bases
 
 _HOMES = (

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.finding import Span
+from gradlint.interpret.lineage import is_a
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.registry import is_a
 from gradlint.interpret.values import (
     Abstract,
     Bound,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions
+from gradlint.interpret.lineage import alias, canonical
 from gradlint.interpret.machine import GradState, Visit
-from gradlint.interpret.registry import alias, canonical, function, method, on
+from gradlint.interpret.registry import function, method, on
 from gradlint.interpret.values import (
     FALSE,
     NONE,

@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import conditions, layouts, tensors
 from gradlint.interpret.dtypes import dtype_of
-from gradlint.interpret.registry import (
-    alias,
-    attribute,
-    method,
-    notify,
-)
+from gradlint.interpret.lineage import alias
+from gradlint.interpret.registry import attribute, method, notify
 from gradlint.interpret.values import (
     NONE,
     Abstract,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import evidence, tape
+from gradlint.interpret.lineage import alias, is_a
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.registry import alias, attribute, fallback, is_a, method, on, typed
+from gradlint.interpret.registry import attribute, fallback, method, on, typed
 from gradlint.interpret.values import (
     NONE,
     Abstract,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.registry import alias, attribute, fallback, function, method
+from gradlint.interpret.lineage import alias
+from gradlint.interpret.registry import attribute, fallback, function, method
 from gradlint.interpret.values import (
     NONE,
     Abstract,

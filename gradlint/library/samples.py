@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret import conditions
-from gradlint.interpret.registry import enters, is_a
+from gradlint.interpret.lineage import is_a
+from gradlint.interpret.registry import enters
 from gradlint.interpret.values import (
     Abstract,
     Bound,

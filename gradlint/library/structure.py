@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.registry import (
-    canonical,
-)
+from gradlint.interpret.lineage import canonical
 from gradlint.interpret.values import (
     Abstract,
     Call,

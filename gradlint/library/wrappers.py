@@ -15,16 +15,8 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret import conditions
-from gradlint.interpret.registry import (
-    alias,
-    attribute,
-    fallback,
-    function,
-    is_a,
-    method,
-    on,
-    parent,
-)
+from gradlint.interpret.lineage import alias, is_a, parent
+from gradlint.interpret.registry import attribute, fallback, function, method, on
 from gradlint.interpret.values import (
     FALSE,
     NONE,

@@ -24,7 +24,7 @@ from gradlint.finding import Finding
 from gradlint.lsp.actions import Menu
 from gradlint.lsp.convert import Client, moved
 from gradlint.lsp.documents import Held, Override, View, encoded, examine, name, override, tried
-from gradlint.source.parse import split_lines
+from gradlint.source.lines import split_lines
 
 _FIRST = "import torch\n\nloss = torch.zeros(())\nloss.backward()\n"
 DEBOUNCE = 0.05  # seconds without a further change before a document is checked

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
-from gradlint.source.parse import split_lines
+from gradlint.source.lines import split_lines
 
 _FORMATTED = re.compile(r"[rR]?[fF]|[fF][rR]")
 _BRACE = re.compile(r"\{\{|\}\}|[{}]")

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from gradlint.finding import Edit, Span
 from gradlint.source import parse
+from gradlint.source.lines import split_lines
 from gradlint.source.parse import SyntaxFault
 from gradlint.source.places import Program
 
@@ -120,9 +121,7 @@ def displayed(path: str, text: str, tree: ast.Module) -> frozenset[ast.stmt]:
     elif parted(path)[1]:
         ends = [math.inf]
     else:
-        ends = [
-            number for number, line in enumerate(parse.split_lines(text), 1) if _CELL.match(line)
-        ]
+        ends = [number for number, line in enumerate(split_lines(text), 1) if _CELL.match(line)]
         ends += [math.inf] if ends else []
     last = (next((each for each in reversed(tree.body) if each.lineno < end), None) for end in ends)
     return frozenset(each for each in last if isinstance(each, ast.Expr))

@@ -18,8 +18,9 @@ from typing import Any
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Edit, Span
+from gradlint.source.lines import split_lines
 from gradlint.source.magics import commented, hidden, revealed
-from gradlint.source.parse import Source, SyntaxFault, parse, split_lines
+from gradlint.source.parse import Source, SyntaxFault, parse
 from gradlint.source.places import Part, Program
 
 _OLDEST = 3  # the version of the format

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import io
-import re
 import sys
 import tokenize
 import warnings
@@ -13,9 +12,7 @@ from collections.abc import Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
-
-# what Python takes for a line; str.splitlines breaks at \f, too
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+from gradlint.source.lines import LINE, characters, split_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +54,6 @@ class Source:
 
     def _column(self, line: int, offset: int) -> int:
         return characters(self.lines[line - 1], offset) + 1
-
-
-def split_lines(text: str) -> tuple[str, ...]:
-    """The lines of a program as Python counts them, without their ends."""
-    lines = (
-        [line.rstrip("\r\n") for line in _LINE.findall(text)] if "\r" in text else text.split("\n")
-    )
-    return tuple(lines[:-1] if len(lines) > 1 and not lines[-1] else lines)
-
-
-def characters(text: str, offset: int) -> int:
-    """How many characters of a line stand before an offset in bytes, as Python's parser counts
-    columns.
-    """
-    return offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))
 
 
 def decode(path: str, content: bytes) -> str | SyntaxFault:
@@ -182,7 +164,7 @@ def _help(newer: Sequence[str]) -> str:
 
 
 def _point(path: str, text: str, offset: int) -> Span:
-    before = _LINE.findall(text[:offset] + "x")[:-1]
+    before = LINE.findall(text[:offset] + "x")[:-1]
     line, column = len(before), len(before[-1])
     return Span(path, line, column, line, column)
 

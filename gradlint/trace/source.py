@@ -20,7 +20,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from gradlint.finding import Span
 from gradlint.source import document
-from gradlint.source.parse import SyntaxFault, characters, split_lines
+from gradlint.source.lines import characters, split_lines
+from gradlint.source.parse import SyntaxFault
 from gradlint.source.places import Program
 from gradlint.tape import GLANCES
 from gradlint.trace.frames import Frame, Place, ipython_cell

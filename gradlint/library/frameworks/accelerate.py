@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import estimates
-from gradlint.interpret.registry import alias, attribute, function, guesses, method, typed
+from gradlint.interpret.lineage import alias
+from gradlint.interpret.registry import attribute, function, guesses, method, typed
 from gradlint.interpret.values import (
     FALSE,
     NONE,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.registry import alias, function, guesses, method, parent
+from gradlint.interpret.lineage import alias, parent
+from gradlint.interpret.registry import function, guesses, method
 from gradlint.interpret.values import (
     NONE,
     TRUE,

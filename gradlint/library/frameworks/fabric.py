@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.registry import alias, attribute, function, guesses, method, typed
+from gradlint.interpret.lineage import alias
+from gradlint.interpret.registry import attribute, function, guesses, method, typed
 from gradlint.interpret.values import (
     NONE,
     Abstract,

@@ -17,7 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import tensors
-from gradlint.interpret.registry import alias, method, parent
+from gradlint.interpret.lineage import alias, parent
+from gradlint.interpret.registry import method
 from gradlint.interpret.values import (
     NONE,
     Abstract,

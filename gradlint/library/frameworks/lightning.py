@@ -18,16 +18,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.registry import (
-    alias,
-    attribute,
-    canonical,
-    enters,
-    function,
-    is_a,
-    method,
-    parent,
-)
+from gradlint.interpret.lineage import alias, canonical, is_a, parent
+from gradlint.interpret.registry import attribute, enters, function, method
 from gradlint.interpret.values import (
     NONE,
     TRUE,

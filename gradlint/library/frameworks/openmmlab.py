@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.registry import alias, function, parent
+from gradlint.interpret.lineage import alias, parent
+from gradlint.interpret.registry import function
 from gradlint.interpret.values import TRUE, Abstract, Call, Const, Lib, Mapping, Object
 from gradlint.library.effects import layer
 from gradlint.library.python.results import text

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret.registry import fallback, parent
+from gradlint.interpret.lineage import parent
+from gradlint.interpret.registry import fallback
 from gradlint.interpret.values import Abstract, Call, Object
 from gradlint.library.optimizers import OPTIMIZER, SCHEDULER, handle_of, optimizer_over
 

@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.dtypes import dtype_of
-from gradlint.interpret.registry import (
-    alias,
-    attribute,
-    canonical,
-    enters,
-    fallback,
-    is_a,
-    method,
-    on,
-    parent,
-)
+from gradlint.interpret.lineage import alias, canonical, is_a, parent
+from gradlint.interpret.registry import attribute, enters, fallback, method, on
 from gradlint.interpret.statements import ROUNDS
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (

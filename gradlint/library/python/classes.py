@@ -10,9 +10,10 @@ import types
 import typing
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import conditions, registry
+from gradlint.interpret import conditions
 from gradlint.interpret.attributes import class_of
-from gradlint.interpret.registry import canonical, function
+from gradlint.interpret.lineage import canonical, is_a
+from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -100,7 +101,7 @@ def _are_apart(one: str, other: str) -> bool:
     """Whether two classes of torch are optimizers or layers, neither of which is derived from the
     other.
     """
-    if registry.is_a(one, other) or registry.is_a(other, one):
+    if is_a(one, other) or is_a(other, one):
         return False
     shorts = sorted(name.rpartition(".")[2] for name in (one, other))
     if shorts[1].startswith(shorts[0]):  # AdamW is an Adam since torch 2.7
@@ -233,7 +234,7 @@ def _tensor_is(value: Tensor, name: str, kind: type | None) -> bool | None:
 
 
 def _instance_is(value: Instance, name: str, kind: type | None) -> bool | None:
-    if any(registry.is_a(base, name) for base in value.cls.libraries()) or kind is object:
+    if any(is_a(base, name) for base in value.cls.libraries()) or kind is object:
         return True
     if value.cls.has_unknown_base or name.startswith(("collections.abc.", "typing.")):
         return None
@@ -249,9 +250,9 @@ def _is_open(base: str, name: str) -> bool:
 
 
 def _object_is(value: Object, name: str, kind: type | None) -> bool | None:
-    if registry.is_a(value.cls, name) or kind is object:
+    if is_a(value.cls, name) or kind is object:
         return True
-    if registry.is_a(name, value.cls) or name.startswith(("collections.abc.", "typing.")):
+    if is_a(name, value.cls) or name.startswith(("collections.abc.", "typing.")):
         return None
     return None if _is_open(value.cls, name) else False
 
@@ -294,9 +295,7 @@ def is_subclass(derived: Abstract, base: Abstract) -> bool | None:
     if isinstance(derived, Class):
         if base in derived.lineage():
             return True
-        if isinstance(base, Lib) and any(
-            registry.is_a(name, base.name) for name in derived.libraries()
-        ):
+        if isinstance(base, Lib) and any(is_a(name, base.name) for name in derived.libraries()):
             return True
         if isinstance(base, Lib) and base.name == "builtins.object":
             return True
@@ -306,7 +305,7 @@ def is_subclass(derived: Abstract, base: Abstract) -> bool | None:
             return None
         return False
     if isinstance(derived, Lib) and isinstance(base, Lib):
-        return registry.is_a(derived.name, base.name) or None
+        return is_a(derived.name, base.name) or None
     return None
 
 

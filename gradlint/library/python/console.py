@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.registry import alias, attribute, function, method
+from gradlint.interpret.lineage import alias
+from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Object, Unknown
 from gradlint.library.python.results import fresh, place, text
 

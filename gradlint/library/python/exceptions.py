@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING
 
+from gradlint.interpret.lineage import parent
 from gradlint.interpret.machine import Stop
-from gradlint.interpret.registry import FUNCTIONS, attribute, function, parent
+from gradlint.interpret.registry import FUNCTIONS, attribute, function
 from gradlint.interpret.values import Abstract, Call, Object, Sequence
 from gradlint.library.python.results import place
 

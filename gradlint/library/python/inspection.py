@@ -6,6 +6,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, registry
+from gradlint.interpret.lineage import canonical
 from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.storage import set_attribute, store
 from gradlint.interpret.subscripts import item
@@ -70,7 +71,7 @@ def _in_class(cls: Class, name: str) -> bool:
 
 
 def _in_library(cls: str, name: str) -> bool:
-    cls = registry.canonical(cls)
+    cls = canonical(cls)
     return (
         registry.find_method(cls, name) is not None
         or registry.find_attribute(cls, name) is not None

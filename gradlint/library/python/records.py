@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.iteration import iterates
+from gradlint.interpret.lineage import parent
 from gradlint.interpret.machine import Visit
-from gradlint.interpret.registry import attribute, function, method, parent
+from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.subscripts import item
 from gradlint.interpret.values import (
     FALSE,

@@ -7,8 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import conditions
+from gradlint.interpret.lineage import parent
 from gradlint.interpret.machine import Raised
-from gradlint.interpret.registry import function, method, parent
+from gradlint.interpret.registry import function, method
 from gradlint.interpret.values import NONE, Abstract, Builtin, Call, Class, Const, Function, Object
 from gradlint.library.python.results import place
 

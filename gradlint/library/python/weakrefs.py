@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.registry import alias, function
+from gradlint.interpret.lineage import alias
+from gradlint.interpret.registry import function
 from gradlint.interpret.values import Abstract, Builtin, Call
 from gradlint.library.python.results import argument
 

@@ -17,7 +17,7 @@ import libcst as cst
 from gradlint.dataclass import dataclass
 from gradlint.source.concrete import newer, statements
 from gradlint.source.concrete.places import Places
-from gradlint.source.parse import split_lines
+from gradlint.source.lines import split_lines
 
 # libcst's parser behind a token; its tokenizer does not say where
 _STOP = re.compile(r"error at (\d+):(\d+)")
