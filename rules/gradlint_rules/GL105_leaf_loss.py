@@ -84,7 +84,7 @@ from gradlint.tape import (
     ancestors,
 )
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
-from gradlint_rules.starved import is_cut, is_meant, place
+from gradlint_rules.cuts import is_cut, is_meant, place
 from gradlint_rules.uncut import as_it_is, uncut, unsafe
 from gradlint_rules.words import backward, loss_of, maker, places, to_sink, when
 

@@ -103,27 +103,20 @@ from gradlint.finding import NOT_SHOWN, Denied, Finding, Fix, Related, Severity,
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
-    CAST,
-    Backward,
     Cut,
     DType,
-    Kind,
     May,
-    Module,
-    Optimizer,
-    OptimizerStep,
     Parameter,
     Tape,
     Value,
 )  # fmt: skip
 from gradlint_rules.answers import asked, is_given
-from gradlint_rules.cached import of_tape
-from gradlint_rules.computed import losses, used
-from gradlint_rules.copies import WRITTEN, Written
-from gradlint_rules.held import distinct, overlap
-from gradlint_rules.obstacles import Blocked, behind, behind_copies, reached_from
+from gradlint_rules.blocked import blocked_on
+from gradlint_rules.copies import WRITTEN
+from gradlint_rules.cuts import is_meant, place
+from gradlint_rules.obstacles import Blocked, reached_from
 from gradlint_rules.purpose import is_a_mistake, is_deliberate, is_of_the_part
-from gradlint_rules.starved import is_bypassed, is_meant, place
+from gradlint_rules.trained import frozen, is_in, of_owners, trained_on, unused
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
 from gradlint_rules.words import calls, maker, owners, places, shortly, to_sink
 
@@ -148,7 +141,7 @@ def check(paths: Paths) -> Iterator[Report]:
     """The cuts behind which all the uses of some held parameters lie, one finding a cut."""
     found = [
         each
-        for each in paths.some(_blocked)
+        for each in paths.some(blocked_on)
         if not each.sink.assumed or _is_meant_to_train(each, paths)
     ]
     by_place: dict[Span, list[Blocked]] = {}
@@ -160,9 +153,9 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _untrained(found: Sequence[Blocked], paths: Paths) -> list[Blocked]:
     """Those of what is blocked that no loss on any path reaches, and that are to be trained."""
-    by_others = [leaf.parameter for loss in _unused(paths) for leaf in reached_from(loss)]
-    spared = [*by_others, *_frozen(paths), *_of_owners(paths)]
-    reached = [*paths.some(_trained_on), *by_others]
+    by_others = [leaf.parameter for loss in unused(paths) for leaf in reached_from(loss)]
+    spared = [*by_others, *frozen(paths), *of_owners(paths)]
+    reached = [*paths.some(trained_on), *by_others]
     lost = {id(each.parameter): _is_lost(each, spared, paths) for each in found}
     return [each for each in found if lost[id(each.parameter)] and not _follows(each, reached)]
 
@@ -180,14 +173,14 @@ def _is_lost(blocked: Blocked, spared: Sequence[Parameter | None], paths: Paths)
     )
     is_never_reached = paths.never(
         lambda tape: (
-            _is_in(parameter, _trained_on(tape))
+            is_in(parameter, trained_on(tape))
             and not (by_mistake and _is_of_another(tape, blocked))
         ),
         May.BIND | May.BACKWARD,
     )
     if is_never_reached is None:
         is_never_reached = blocked.sink.assumed
-    return is_never_reached and not _is_in(parameter, spared)
+    return is_never_reached and not is_in(parameter, spared)
 
 
 def _is_of_another(tape: Tape, blocked: Blocked) -> bool:
@@ -208,46 +201,6 @@ def _is_meant_to_train(blocked: Blocked, paths: Paths) -> bool:
     answers = [(at, not holds) for at, holds in asked(blocked)]
     missing = [answer for answer in answers if not is_given(answer, paths)]  # each is asked for
     return not missing
-
-
-@of_tape
-def _trained_on(tape: Tape) -> list[Parameter]:
-    """What the losses of a path reach, and what a part has put away, each once."""
-    put_away = [
-        fact.value
-        for fact in tape.facts("put-away")
-        if fact.detail == "part" and fact.value is not None
-    ]
-    values = [*(sink.value for sink in tape.backwards()), *put_away]
-    found = (leaf.parameter for value in values for leaf in reached_from(value))
-    return list({id(one): one for one in found if one is not None}.values())
-
-
-def _frozen(paths: Paths) -> Iterator[Parameter | None]:
-    """What stands for all parameters of a module out of view, some of which are frozen by their
-    names.
-    """
-    steps = paths.some(lambda tape: tape.of(OptimizerStep))
-    held = (value for step in steps for value in step.optimizer.parameters)
-    return (value.parameter for value in held if value.assumed and value.cut is Cut.FROZEN)
-
-
-def _of_owners(paths: Paths) -> Iterator[Parameter]:
-    """What a method out of view may run through, `model.critic_loss(x)`: all of the module out of
-    view that it is of.
-
-    What an optimizer holds the parameters of is a module itself, and no method.
-    """
-    held = distinct(value for one in paths.some(Tape.optimizers) for value in one.parameters)
-    leaves = (leaf for sink in paths.some(Tape.backwards) for leaf in reached_from(sink.value))
-    for called in distinct(leaf for leaf in leaves if leaf.assumed):
-        owner = called.path.rpartition(".")[0] if not called.name else ""
-        if owner not in ("", "self") and not any(overlap(called, other) for other in held):
-            yield Parameter("", Module(owner), called.at)
-
-
-def _is_in(parameter: Parameter, reached: Sequence[Parameter | None]) -> bool:
-    return any(other and overlap(parameter, other) for other in reached)
 
 
 def _least_meant(found: Sequence[Blocked]) -> list[Blocked]:
@@ -275,13 +228,7 @@ def _follows(blocked: Blocked, reached: Sequence[Parameter | None]) -> bool:
     is moved.
     """
     original = blocked.parameter.copy_of
-    return blocked.by.cut is Cut.GRAD_MODE and original is not None and _is_in(original, reached)
-
-
-def _unused(paths: Paths) -> Iterator[Value]:
-    """The losses that nothing back-propagates: what they would train is told by `unused-loss`."""
-    followed = {fact.at for fact in paths.some(used)}
-    return (loss for fact, loss in paths.some(losses) if fact.at not in followed)
+    return blocked.by.cut is Cut.GRAD_MODE and original is not None and is_in(original, reached)
 
 
 def _report(at: Span, all_blocked: list[Blocked]) -> Report:
@@ -330,73 +277,6 @@ def _obstacle(value: Value) -> str:
     return (
         "grad mode is off here" if value.cut is Cut.GRAD_MODE else f"{maker(value)} cuts the graph"
     )
-
-
-def _blocked(tape: Tape) -> Iterator[Blocked]:
-    """The parameters of an optimizer that steps, behind an obstacle on this path, for a loss that
-    trains others.
-
-    None that a Function stands before, which was called without `apply`: that is GL804, whatever
-    else is in the way.
-    """
-    found = list(_held_behind(tape))
-    bypassed = {id(blocked.parameter) for blocked in found if is_bypassed(blocked.by, tape)}
-    return (blocked for blocked in found if id(blocked.parameter) not in bypassed)
-
-
-def _held_behind(tape: Tape) -> Iterator[Blocked]:
-    seen: set[tuple[int, int]] = set()
-    written: Written | None = None
-    for sink in tape.backwards():
-        optimizers = _steps_after(sink, tape) or _in_vain(sink, tape)
-        trains = any(leaf.kind is Kind.PARAMETER for leaf in reached_from(sink.value))
-        if not optimizers or not (trains or _must_train(sink)):
-            continue
-        for obstacle, source, leaf in (*behind(sink, tape), *behind_copies(sink, tape)):
-            parameter = leaf.parameter
-            if parameter is None or (id(obstacle), id(parameter)) in seen:
-                continue
-            if not trains and not _is_a_mistake(obstacle, sink, tape):
-                continue
-            optimizer = next((each for each in optimizers if each.holds(parameter)), None)
-            written = written or Written.on(tape)
-            if optimizer is not None and not written.has(leaf):
-                seen.add((id(obstacle), id(parameter)))
-                yield Blocked(parameter, optimizer, obstacle, sink, tape, source is not leaf)
-
-
-def _in_vain(sink: Backward, tape: Tape) -> Sequence[Optimizer]:
-    """The optimizers that the driver of a part does not come to step, for its backward raises."""
-    return tape.optimizers() if sink.assumed and not sink.value.requires_grad else ()
-
-
-def _must_train(sink: Backward) -> bool:
-    """Whether what a module gives is of a kind that carries a gradient: no class, index or mask."""
-    return sink.assumed and sink.value.dtype.is_differentiable
-
-
-def _is_a_mistake(obstacle: Value, sink: Backward, tape: Tape) -> bool:
-    """Whether nobody writes it to have a module give what trains nothing of it: no `detach`, and no
-    choice.
-    """
-    return not is_deliberate(obstacle, sink, tape) and (
-        obstacle.dtype.is_differentiable or CAST in obstacle.flags
-    )
-
-
-def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:
-    """The optimizers that step on the gradients of this backward: those of the first steps that
-    follow.
-    """
-    found: list[Optimizer] = []
-    for event in tape.among(Backward, OptimizerStep):
-        if event.order < sink.order:
-            continue
-        if isinstance(event, OptimizerStep):
-            found.append(event.optimizer)
-        elif found:
-            break
-    return found
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -88,8 +88,8 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Value, graph
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.cuts import is_bypassed
 from gradlint_rules.rounding import straight_through
-from gradlint_rules.starved import is_bypassed
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, calls, loss_of, maker, places, to_sink, when
 

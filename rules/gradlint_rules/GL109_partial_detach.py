@@ -114,6 +114,7 @@ from gradlint.tape import (
     leaves,
 )
 from gradlint_rules.arrivals import Arrival, arrivals
+from gradlint_rules.cuts import are_meant, cut_short, is_cut, is_meant, place
 from gradlint_rules.formulas import (
     CUTS,
     FACTORS,
@@ -127,7 +128,6 @@ from gradlint_rules.formulas import (
 )
 from gradlint_rules.idle import idle_terms
 from gradlint_rules.means import is_mean
-from gradlint_rules.starved import are_meant, cut_short, is_cut, is_meant, place
 from gradlint_rules.words import bare, calls, listed, loss_of, maker, places, quoted, to_sink
 
 SEVERITY = Severity.NOTE

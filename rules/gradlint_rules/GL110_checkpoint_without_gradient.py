@@ -68,8 +68,8 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import LOOKUP, Backward, Cut, Value
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.cuts import cut_short, is_cut
 from gradlint_rules.encounters import encountered
-from gradlint_rules.starved import cut_short, is_cut
 from gradlint_rules.uncut import safe, unsafe, values_of
 from gradlint_rules.words import loss_of
 

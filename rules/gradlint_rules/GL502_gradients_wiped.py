@@ -64,21 +64,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
     Backward,
-    Clip,
-    Decision,
-    Event,
-    InPlace,
-    Kind,
     May,
-    ModuleCall,
     Optimizer,
-    OptimizerStep,
     Tape,
     Value,
     leaves,
@@ -87,9 +79,11 @@ from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, accounts_on, key
 from gradlint_rules.cached import of_tape
 from gradlint_rules.clearing import cleared_before, cleared_before_loop
-from gradlint_rules.rounds import cleared_rounds, is_own, is_tapped
+from gradlint_rules.halves import halves
+from gradlint_rules.rounds import is_tapped
 from gradlint_rules.training import stepped_in_window, stepped_late
 from gradlint_rules.uncut import safe, unsafe
+from gradlint_rules.uses import is_never_used, uses_on
 from gradlint_rules.words import backward, places, to_sink
 
 SEVERITY = Severity.ERROR
@@ -105,7 +99,7 @@ def check(paths: Paths) -> Iterator[Report]:
     found = [each for each in paths.some(_wiped_on) if _is_never_fed(key(each[1].step), paths)]
     for account, update, wiped in (
         *_without_forgotten(paths, found),
-        *_halves(paths),
+        *halves(paths),
         *_beside_probes(paths),
     ):
         if wiped.clearing.at not in reported:
@@ -208,86 +202,13 @@ def _is_late(update: Update, wiped: Wiped) -> bool:
     )
 
 
-def _halves(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
-    """The gradients of one loss that are cleared before those of another are added: the step finds
-    half of them.
-    """
-    for lost in paths.some(cleared_rounds):
-        if not lost.is_of_one_loss:  # accumulation-defeated tells of micro-batches
-            yield lost.account, lost.update, lost.wiped
-    for account in accounts(paths):
-        is_known = account.optimizer.complete and not is_tapped(account.tape)
-        for update in account.updates if is_known else ():
-            for wiped in update.wiped if update.fresh else ():
-                if _is_window_of_loop(account.tape, update, wiped) and _is_never_used_inside(
-                    wiped.sink, paths
-                ):
-                    is_one_step = is_own(account, wiped.sink)
-                else:
-                    is_one_step = _is_one_step(account, update, wiped) and _is_never_used(
-                        wiped.sink, paths
-                    )
-                if is_one_step and not wiped.read and not _is_used(account.tape, wiped):
-                    yield account, update, wiped
-
-
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """A step that finds the gradients of a backward."""
-
-    sink: Backward
-    step: OptimizerStep
-
-    @property
-    def optimizer(self) -> Optimizer:
-        return self.step.optimizer
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether the step stands in all the loops that the backward stands in."""
-        return {loop for loop, _ in self.sink.iteration} <= {
-            loop for loop, _ in self.step.iteration
-        }
-
-
-@of_tape
-def _uses_on(tape: Tape) -> list[_Use]:
-    updates = (update for account in accounts_on(tape) for update in account.updates)
-    return [_Use(sink, update.step) for update in updates for sink in update.fresh]
-
-
-def _is_never_used(sink: Backward, paths: Paths, optimizer: Optimizer | None = None) -> bool:
-    """Whether no step (of one optimizer) finds the gradients of this statement on any path,
-    whatever was not run.
-    """
-
-    def is_used(tape: Tape) -> bool:
-        used = (use for use in _uses_on(tape) if key(use.sink) == key(sink))
-        return any(
-            optimizer is None or use.optimizer.identity == optimizer.identity for use in used
-        )
-
-    return bool(paths.never(is_used, May.STEP))
-
-
-def _is_never_used_inside(sink: Backward, paths: Paths) -> bool:
-    """Whether no step in its loop finds the gradients of this statement on any path, whatever was
-    not run.
-    """
-
-    def is_used(tape: Tape) -> bool:
-        return any(use.is_inside and key(use.sink) == key(sink) for use in _uses_on(tape))
-
-    return bool(paths.never(is_used, May.STEP))
-
-
 def _beside_probes(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
     """The gradients for a step that are cleared with those of a probe, which came after them and
     are for no step.
 
     `model(probe).sum().backward()`, to read `probe.grad`, and then `model.zero_grad()`.
     """
-    used = {(use.optimizer.identity, key(use.sink)) for use in paths.some(_uses_on)}
+    used = {(use.optimizer.identity, key(use.sink)) for use in paths.some(uses_on)}
     for account in accounts(paths):
         owner = account.optimizer.identity
         for update in (
@@ -302,67 +223,9 @@ def _beside_probes(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
                     and not _is_late(update, wiped)
                 )
                 is_alone = all(key(sink) == key(wiped.sink) for sink in update.fresh)
-                is_probed = any(_is_never_used(probe, paths, account.optimizer) for probe in probes)
+                is_probed = any(is_never_used(probe, paths, account.optimizer) for probe in probes)
                 if is_for_it and is_alone and is_probed:
                     yield account, update, wiped
-
-
-def _is_one_step(account: Account, update: Update, wiped: Wiped) -> bool:
-    """Whether one function, round after round, back-propagates both for this optimizer alone, and
-    steps.
-    """
-    events: list[Event] = [update.step, update.fresh[-1], wiped.sink]
-    if not update.step.iteration or len({(event.stack, event.iteration) for event in events}) > 1:
-        return False
-    return wiped.clearing.is_within(update.step) and is_own(account, wiped.sink)
-
-
-def _is_window_of_loop(tape: Tape, update: Update, wiped: Wiped) -> bool:
-    """Whether a counter has the gradients of some rounds of a loop cleared, and the step behind it
-    finds the rest.
-    """
-    step, used, lost, clearing = update.step, update.fresh[-1], wiped.sink, wiped.clearing
-    if (
-        key(used) != key(lost)
-        or len(lost.iteration) <= len(step.iteration)
-        or not lost.is_within(step)
-    ):
-        return False
-    loops = [[loop for loop, _ in event.iteration] for event in (lost, clearing, used)]
-    is_one_loop = (
-        loops[0] == loops[1] == loops[2] and lost.iteration == clearing.iteration != used.iteration
-    )
-    return is_one_loop and not any(_is_about(decision, clearing) for decision in tape.decisions)
-
-
-def _is_about(decision: Decision, event: Event) -> bool:
-    """Whether a branch that is free to go either way leads to an event."""
-    whole = decision.whole
-    places = (event.at, *event.stack)
-    return whole is not None and any(
-        at.path == whole.path and whole.line <= at.line <= whole.end_line for at in places
-    )
-
-
-def _is_used(tape: Tape, wiped: Wiped) -> bool:
-    """Whether gradients may have been put to use before they were cleared."""
-    between = range(wiped.sink.order, wiped.clearing.order)
-    if any(clip.order in between for clip in tape.of(Clip)):
-        return True
-    used = () if tape.traced else tape.among(InPlace, ModuleCall)
-    return any(event.order in between and _may_use(event) for event in used)
-
-
-def _may_use(event: Event) -> bool:
-    """Whether gradients may have gone into this: a write in place, or a call of something
-    unknown.
-    """
-    if isinstance(event, InPlace):  # noise.uniform_() and hidden.relu_() hold nothing else
-        if event.after.inputs == (event.before,):
-            return False
-        return event.before.kind not in (Kind.CONSTANT, Kind.DATA) or len(event.after.inputs) > 1
-    result = event.result if isinstance(event, ModuleCall) else None
-    return result is not None and result.op == "call"
 
 
 def _report(account: Account, update: Update, wiped: Wiped) -> Report:

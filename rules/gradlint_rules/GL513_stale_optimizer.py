@@ -56,12 +56,11 @@ Layers that an unknown function adds are not seen.
 
 from __future__ import annotations
 
-import ast
 import itertools
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
@@ -81,7 +80,8 @@ from gradlint.tape import (
 )  # fmt: skip
 from gradlint_rules.cached import of_tape
 from gradlint_rules.held import common_place
-from gradlint_rules.order import names_of, related_statement, together
+from gradlint_rules.order import related_statement, together
+from gradlint_rules.postponing import handed_over, handed_over_by, made_of
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, owners, places, shortly
 
@@ -328,127 +328,11 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     for change in changes:
         try:
             here, there = together(made, change, source)
-            moved = _moved(here, there, source)
+            moved = made_of(here, there, source)
         except NoFixError:
             continue
         return unsafe("Make the optimizer later", source.move_after(moved, there))
     for caller in changes[1:]:
-        if (edits := _handed_over_by(caller, made, changes[0], source)) is not None:
+        if (edits := handed_over_by(caller, made, changes[0], source)) is not None:
             return unsafe("Hand the new parameters over", edits)
-    return unsafe("Hand the new parameters over", _handed_over(made, changes[0], source))
-
-
-def _handed_over_by(
-    caller: ast.stmt, made: ast.stmt, change: ast.stmt, source: FixSource
-) -> tuple[Edit, ...] | None:
-    """What a method has added to its object, handed over behind `model.grow()`; None where it is
-    not so.
-    """
-    match caller, made, change:
-        case (
-            ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=owner))),
-            ast.Assign(targets=[ast.Name() | ast.Attribute() as optimizer]),
-            ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)]),
-        ):
-            new = f"{source.text(owner)}.{name}"
-        case (
-            ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=owner))),
-            ast.Assign(targets=[ast.Name() | ast.Attribute() as optimizer]),
-            ast.Expr(
-                ast.Call(
-                    func=ast.Attribute(
-                        attr="append", value=ast.Attribute(value=ast.Name(id="self"), attr=name)
-                    )
-                )
-            ),
-        ):
-            new = f"{source.text(owner)}.{name}[-1]"
-        case _:
-            return None
-    if getattr(source.scope(change), "name", "") != method or not _is_seen(
-        optimizer, made, caller, source
-    ):
-        return None
-    return source.after(
-        caller, f'{source.text(optimizer)}.add_param_group({{"params": {new}.parameters()}})'
-    )
-
-
-def _moved(made: ast.stmt, change: ast.stmt, source: FixSource) -> Sequence[ast.stmt]:
-    """The statement that makes an optimizer and those up to `change` that only make something of
-    it.
-    """
-    block = source.block(made)
-    if not block.index(made) < block.index(change) or not isinstance(
-        made, ast.Assign | ast.AnnAssign
-    ):
-        raise NoFixError("the optimizer is made elsewhere")
-    moved, texts = [made], _bound_by(made, source)
-    for other in block[block.index(made) + 1 : block.index(change) + 1]:
-        reads = {
-            source.text(node)
-            for node in ast.walk(other)
-            if isinstance(node, ast.Name | ast.Attribute)
-        }
-        if not texts & reads:
-            continue
-        if other is change or not isinstance(other, ast.Assign | ast.AnnAssign):
-            raise NoFixError("the optimizer is used before the model is changed")
-        moved.append(other)
-        texts |= _bound_by(other, source)
-    stored = {
-        name
-        for each in block[block.index(made) : block.index(change) + 1]
-        if each not in moved
-        for name in names_of(each, ast.Store)
-    }
-    loaded = {name for each in moved for name in names_of(each, ast.Load)}
-    if (stored & loaded) - _changed_in(change):
-        raise NoFixError("what the optimizer is made of is bound anew")
-    return moved
-
-
-def _changed_in(change: ast.stmt) -> set[str]:
-    """The names that the change of the model binds: the model itself."""
-    return names_of(change, ast.Store)
-
-
-def _bound_by(statement: ast.stmt, source: FixSource) -> set[str]:
-    """The names and attributes that an assignment binds."""
-    targets = (
-        statement.targets
-        if isinstance(statement, ast.Assign)
-        else [getattr(statement, "target", statement)]
-    )
-    parts = (
-        part
-        for target in targets
-        for part in (target.elts if isinstance(target, ast.Tuple) else [target])
-    )
-    return {source.text(part) for part in parts}
-
-
-def _handed_over(made: ast.stmt, change: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
-    """`optimizer.add_param_group(…)` behind the change, where both are seen, or are attributes of
-    one object.
-    """
-    match made, change:
-        case ast.Assign(targets=[ast.Name() | ast.Attribute() as optimizer]), ast.Assign(
-            targets=[ast.Attribute() | ast.Subscript() as new], value=ast.Call()
-        ) if _is_seen(optimizer, made, change, source):
-            group = f'{{"params": {source.text(new)}.parameters()}}'
-            return source.after(change, f"{source.text(optimizer)}.add_param_group({group})")
-    raise NoFixError("the optimizer has no name where the model is changed")
-
-
-def _is_seen(
-    optimizer: ast.Name | ast.Attribute, made: ast.stmt, change: ast.stmt, source: FixSource
-) -> bool:
-    """Whether what names the optimizer means the same where the model is changed."""
-    scope = source.scope(change)
-    if isinstance(optimizer, ast.Name):
-        return source.scope(made) is scope
-    given = (
-        [] if isinstance(scope, ast.Module) else [argument.arg for argument in scope.args.args[:1]]
-    )
-    return isinstance(optimizer.value, ast.Name) and [optimizer.value.id] == given
+    return unsafe("Hand the new parameters over", handed_over(made, changes[0], source))

@@ -62,88 +62,29 @@ guarded; what it reports is a note, unless it met the NaN.
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Iterable, Iterator
 
-from gradlint.dataclass import dataclass
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, DType, Fact, Kind, Tape, Value, graph
-from gradlint_rules.classes import members
-from gradlint_rules.means import is_unreduced
+from gradlint.tape import Backward, Fact, Kind, Tape, Value, graph
 from gradlint_rules.numeric import at_least_one
+from gradlint_rules.selections import (
+    COUNTS,
+    PRODUCTS,
+    RATIOS,
+    SAME,
+    SELECTS,
+    Mean,
+    empty_means,
+    unsigned,
+)
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import bare, places, quoted, to_sink
 
 SEVERITY = Severity.NOTE
 AT_RUN_TIME = True
-_SELECTS = {"getitem", "masked_select"}
-_RATIOS = {"div", "truediv", "true_divide", "divide"}
-_SAME = {
-    "float",
-    "to",
-    "half",
-    "double",
-    "int",
-    "long",
-    "type",
-    "type_as",
-    "bfloat16",
-    "unsqueeze",
-    "squeeze",
-    "view",
-    "reshape",
-    "flatten",
-}
-_COUNTS = {"sum", "count_nonzero"}
-_TURNS = {
-    "unsqueeze",
-    "squeeze",
-    "view",
-    "reshape",
-    "flatten",
-    "expand",
-    "t",
-    "T",
-    "mT",
-    "transpose",
-    "contiguous",
-}
-_SAME |= {"contiguous", "expand", "expand_as", "detach", "cpu", "cuda"} | _COUNTS
-_PARTS = {"split", "chunk", "narrow", "index_select", "gather", "unbind", "select"}
-_FILLS = {"fill_diagonal", "fill"}
-# a view: what was written to another of the same memory
-_UNIONS = {"view", "or", "bitwise_or", "logical_or"}
-_PRODUCTS = {"mul", "multiply"}
-# What these make of a selection can have elements although it has none:
-_OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add"}
-_OTHER_SHAPE |= {
-    "setitem",
-    "index_put",
-    "index_add",
-    "index_copy",
-    "scatter",
-    "scatter_add",
-    "masked_scatter",
-}
-_MEANS = re.compile(r"(_loss|cross_entropy|_with_logits|kl_div|Loss)$")
-_NAMES = re.compile(r"mask|valid|observed|keep|known|labell?ed|present|visible")
 _FINITE = {"isnan", "isfinite", "isinf"}
-_DEPTH = 12
-
-
-@dataclass(frozen=True, slots=True)
-class _Mean:
-    """A mean on the way to a loss: of what a mask selects, or a masked sum divided by the mask's
-    own sum.
-    """
-
-    value: Value
-    mask: Value
-    selection: Value  # the quotient, or what the mask selects
-    is_ratio: bool
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -159,13 +100,13 @@ def check(paths: Paths) -> Iterator[Report]:
 def _unguarded(tape: Tape) -> Iterator[Report]:
     empty = {id(fact.value): fact.detail for fact in tape.facts("empty-selection")}
     for sink in tape.backwards():
-        for mean in _empty_means(sink.graph):
+        for mean in empty_means(sink.graph):
             seen = empty.get(id(mean.selection), "")
             if seen != "never" and not _is_guarded(tape, sink, mean):
                 yield _judged(tape, sink, mean, is_seen=seen == "seen")
 
 
-def _judged(tape: Tape, sink: Backward, mean: _Mean, *, is_seen: bool) -> Report:
+def _judged(tape: Tape, sink: Backward, mean: Mean, *, is_seen: bool) -> Report:
     """A warning where an empty selection is seen and makes the gradient NaN; where a run has met
     the NaN; else a note.
 
@@ -181,135 +122,7 @@ def _judged(tape: Tape, sink: Backward, mean: _Mean, *, is_seen: bool) -> Report
     return _report(sink, mean, severity, spoils or spoilt)
 
 
-def _empty_means(values: Iterable[Value]) -> Iterator[_Mean]:
-    """The means among values, each with the mask that decides of what."""
-    for value in values:
-        if not _can_be_mean(value.op):
-            continue
-        if bare(value.op) in _RATIOS and len(value.inputs) == 2:
-            mask = _counted(value.inputs[1]) or members(value.inputs[1])
-            # else a library does it all, with guards of its own
-            is_shown = value.inputs[1].at != value.at
-            if (
-                mask is not None
-                and _comes_from_sum(value.inputs[0])
-                and is_shown
-                and not _meets_itself(mask)
-            ):
-                yield _Mean(value, mask, value, True)
-        elif bare(value.op) == "mean" or (_MEANS.search(value.op) and not is_unreduced(value)):
-            selection = _selection(value)
-            if selection is not None and not _meets_itself(selection.inputs[1]):
-                yield _Mean(value, selection.inputs[1], selection, False)
-
-
-@functools.lru_cache(maxsize=4096)
-def _can_be_mean(op: str) -> bool:
-    return bare(op) in _RATIOS or bare(op) == "mean" or _MEANS.search(op) is not None
-
-
-def _counted(denominator: Value) -> Value | None:
-    """The mask whose sum this is, with nothing added to it."""
-    value, summed = denominator, False
-    for _ in range(_DEPTH):
-        if summed and _is_mask(value):
-            return value
-        if (
-            summed and bare(value.op) in _PRODUCTS
-        ):  # nothing is selected where one factor selects nothing
-            return next((mask for mask in map(_factor, value.inputs) if mask is not None), None)
-        # of a mask: selects no more than the whole
-        is_part = summed and bare(value.op) in _PARTS | _SELECTS
-        if (
-            not (is_part or bare(value.op) in _SAME)
-            or not value.inputs
-            or _is_chosen_by_hand(value)
-        ):
-            return None
-        summed = summed or bare(value.op) in _COUNTS
-        value = value.inputs[0]
-    return None
-
-
-def _factor(value: Value) -> Value | None:
-    """The mask that a factor is, as numbers or not."""
-    while not _is_mask(value):
-        if bare(value.op) not in _SAME - _COUNTS or not value.inputs or _is_chosen_by_hand(value):
-            return None
-        value = value.inputs[0]
-    return value
-
-
-def _is_mask(value: Value) -> bool:
-    if _is_chosen_by_hand(value):
-        return False
-    if value.dtype is DType.BOOL and bare(value.op) not in _SAME:
-        return True
-    return (
-        not value.inputs
-        and not value.requires_grad
-        and _NAMES.search(value.title.lower()) is not None
-    )
-
-
-def _is_chosen_by_hand(value: Value) -> bool:
-    """Whether something is put in, `mask[0] = True`, `mask[:, 2:].fill_diagonal_(True)`, whatever
-    else is chosen.
-    """
-    if bare(value.op) in _FILLS:
-        return bool(value.argument(1, "value", "fill_value"))
-    sources = value.inputs if bare(value.op) in _UNIONS else ()
-    return bare(value.op) == "setitem" or any(map(_is_chosen_by_hand, sources))
-
-
-def _meets_itself(mask: Value) -> bool:
-    """Whether it compares a tensor with itself turned round, and holds on the diagonal:
-    `y[:, None] == y[None, :]`.
-    """
-    left, right = mask.argument(0), mask.argument(1, "other")
-    if (
-        bare(mask.op) not in ("eq", "ge", "le")
-        or not isinstance(left, Value)
-        or not isinstance(right, Value)
-    ):
-        return False
-    return left is not right and _unturned(left) is _unturned(right)  # `x == x` asks for NaN
-
-
-def _unturned(value: Value) -> Value:
-    """What has the same elements in the same order, or with its axes exchanged."""
-    while value.inputs and (bare(value.op) in _TURNS or "reshaping" in value.flags):
-        value = value.inputs[0]
-    return value
-
-
-def _comes_from_sum(value: Value) -> bool:
-    return bare(_unsigned(value).op) == "sum" and value.requires_grad
-
-
-def _unsigned(value: Value) -> Value:
-    """What `-x` is the negative of."""
-    while bare(value.op) in ("neg", "negative") and value.inputs:
-        value = value.inputs[0]
-    return value
-
-
-def _selection(mean: Value) -> Value | None:
-    """What a mask selects, of which a mean is taken."""
-    value = mean
-    for _ in range(_DEPTH):
-        if bare(value.op) in _SELECTS and len(value.inputs) > 1 and _is_mask(value.inputs[1]):
-            return value if value.at != mean.at else None
-        if value is not mean and bare(value.op) in _OTHER_SHAPE:
-            return None
-        sources = [source for source in value.inputs if source.requires_grad]
-        if not sources:
-            return None
-        value = sources[0]
-    return None
-
-
-def _is_guarded(tape: Tape, sink: Backward, mean: _Mean) -> bool:
+def _is_guarded(tape: Tape, sink: Backward, mean: Mean) -> bool:
     """Whether the program asks how much the mask selects, or whether the loss is a number, before
     the backward.
     """
@@ -355,7 +168,7 @@ def _ask(asked: Iterable[Value], mask: Value) -> bool:
             return True
         inner = (
             value.inputs[1:]
-            if bare(value.op) in _SELECTS
+            if bare(value.op) in SELECTS
             else ()
             if value.requires_grad
             else value.inputs
@@ -367,17 +180,17 @@ def _ask(asked: Iterable[Value], mask: Value) -> bool:
     return False
 
 
-def _spoils(sink: Backward, mean: _Mean) -> bool:
+def _spoils(sink: Backward, mean: Mean) -> bool:
     """Whether the gradient of a mean of nothing is NaN, too."""
     if mean.is_ratio:
-        return bare(_reshaped(mean.value.inputs[0]).op) in _PRODUCTS
+        return bare(_reshaped(mean.value.inputs[0]).op) in PRODUCTS
     return _meets_learned(sink.value, mean.value)
 
 
 def _reshaped(summed: Value) -> Value:
     """What a sum is taken of, before it was cast or brought into another shape."""
-    value = _unsigned(summed).inputs[0]
-    while bare(value.op) in _SAME - _COUNTS and value.inputs:
+    value = unsigned(summed).inputs[0]
+    while bare(value.op) in SAME - COUNTS and value.inputs:
         value = value.inputs[0]
     return value
 
@@ -396,7 +209,7 @@ def _meets_learned(loss: Value, mean: Value) -> bool:
             others = [
                 source for source in user.inputs if id(source) not in above and _is_learned(source)
             ]
-            if others and bare(user.op) in _PRODUCTS | _RATIOS:
+            if others and bare(user.op) in PRODUCTS | RATIOS:
                 return True
             if id(user) not in above:
                 above.add(id(user))
@@ -414,7 +227,7 @@ def _is_learned(value: Value) -> bool:
     )
 
 
-def _report(sink: Backward, mean: _Mean, severity: Severity, spoils: bool) -> Report:
+def _report(sink: Backward, mean: Mean, severity: Severity, spoils: bool) -> Report:
     value = mean.value
     gradient = "and so is its gradient" if spoils else "although its gradient is not"
     mask, is_by_class = quoted(mean.mask), bare(mean.mask.op) == "one_hot"

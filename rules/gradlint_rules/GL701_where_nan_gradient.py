@@ -78,8 +78,9 @@ from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value
 from gradlint_rules import GL602_empty_mean
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.choices import CHOICES, infinite, is_scaling
 from gradlint_rules.encounters import Encounter, encountered
-from gradlint_rules.guards import CHOICES, guarded, infinite, is_scaling
+from gradlint_rules.guards import guarded
 from gradlint_rules.numeric import harmless_elsewhere
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, taught

@@ -79,8 +79,8 @@ from gradlint.paths import Paths
 from gradlint.rule import Edits, FixSource, NoFixError, Report
 from gradlint.tape import Value, users_among
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.choices import filled
 from gradlint_rules.encounters import encountered
-from gradlint_rules.guards import filled
 from gradlint_rules.masks import Fill, fills, fills_rows, is_cleaned, is_softmax
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import taught

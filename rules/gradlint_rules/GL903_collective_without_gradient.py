@@ -76,11 +76,11 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Cut, Fact, Kind, Value, as_far_as_leaves
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.cuts import cut_short, is_cut
 from gradlint_rules.encounters import encountered
 from gradlint_rules.functions import own_shard_put_back, reduced_with_gradient
 from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.order import called_name
-from gradlint_rules.starved import cut_short, is_cut
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import visited
 from gradlint_rules.words import bare, loss_of, operation

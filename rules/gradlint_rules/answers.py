@@ -11,9 +11,9 @@ from gradlint.tape import (
     Tape,
 )  # fmt: skip
 from gradlint_rules.cached import of_tape
+from gradlint_rules.cuts import place
 from gradlint_rules.obstacles import Blocked
 from gradlint_rules.purpose import is_deliberate
-from gradlint_rules.starved import place
 
 
 def asked(blocked: Blocked) -> list[tuple[Span, bool]]:

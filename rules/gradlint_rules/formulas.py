@@ -9,7 +9,7 @@ from gradlint.tape import (
     Value,
     graph,
 )
-from gradlint_rules.starved import is_cut, is_meant
+from gradlint_rules.cuts import is_cut, is_meant
 from gradlint_rules.words import bare
 
 QUOTIENTS = {"div", "idiv", "truediv", "itruediv", "true_divide", "divide"}

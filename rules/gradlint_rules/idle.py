@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from gradlint.tape import Backward, Cut, Optimizer, Tape, Value, leaves
 from gradlint_rules.accounts import accounts_on
 from gradlint_rules.cached import of_tape
-from gradlint_rules.starved import is_cut, is_meant
+from gradlint_rules.cuts import is_cut, is_meant
 
 _CUTS = (Cut.DETACH, Cut.COPY, Cut.NON_DIFFERENTIABLE)
 

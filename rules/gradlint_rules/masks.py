@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
 from gradlint.tape import Value
-from gradlint_rules.guards import CHOICES, NEGATIONS, filled, infinities
+from gradlint_rules.choices import CHOICES, filled, infinities
 from gradlint_rules.numbers import SOFTMAX, key, origin, unchanged
+from gradlint_rules.points import NEGATIONS
 from gradlint_rules.words import bare
 
 _SOFTMAX = {*SOFTMAX, "log_softmax", "LogSoftmax"}

@@ -15,7 +15,7 @@ from gradlint.tape import (
     Value,
 )  # fmt: skip
 from gradlint_rules.copies import WRITTEN, copies
-from gradlint_rules.starved import cut_short, is_cut
+from gradlint_rules.cuts import cut_short, is_cut
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from gradlint.tape import Backward, Cut, Module, Parameter, Tape, TrainMode, Value, users_among
 from gradlint_rules.cached import of_tape
-from gradlint_rules.starved import are_meant, is_meant
+from gradlint_rules.cuts import are_meant, is_meant
 
 _DELIBERATE = (Cut.DETACH, Cut.GRAD_MODE)
 _OF_A_LAYER = 2  # the layer, and the module whose attribute it is

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gradlint.dataclass import dataclass
@@ -21,7 +20,8 @@ from gradlint.tape import (
     ancestors,
 )
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
-from gradlint_rules.cached import of_paths, of_tape
+from gradlint_rules.cached import of_paths
+from gradlint_rules.cuts import is_bypassed, is_cut, is_meant, place
 from gradlint_rules.freezes import frozen_for_the_step, is_trained_by
 from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
 
@@ -60,36 +60,7 @@ _FRESH |= {
     "Variable",
 }
 _FRESH |= {"new_zeros", "new_ones", "new_full", "new_tensor", "new_empty"}
-_ARITHMETIC = {
-    f"torch.{name}"
-    for name in ("add", "sub", "mul", "div", "pow", "neg", "floor_divide", "remainder")
-}
-_OF_NUMBERS = {"int", "float", "torch.tensor"}
 _ZEROS = {"zeros", "zeros_like", "new_zeros"}
-_MEANT = {
-    "target",
-    "targets",
-    "tgt",
-    "teacher",
-    "ema",
-    "momentum",
-    "reference",
-    "ref",
-    "baseline",
-    "old",
-    "frozen",
-}
-_MEANT |= {
-    "advantage",
-    "advantages",
-    "adv",
-    "running",
-    "moving",
-    "average",
-    "anchor",
-    "memory",
-    "queue",
-}
 
 
 def _is_rate(loss: Value) -> bool:
@@ -196,15 +167,6 @@ def _also(other: Value) -> str:
         case Cut.FROZEN:
             return "more of its parameters are frozen here"
     return f"{maker(other)} cuts another route"
-
-
-def place(cut: Value) -> Span:
-    """Where a cut is reported: at what switched grad mode off or froze the leaf, or else at the
-    operation.
-    """
-    if cut.cut in (Cut.GRAD_MODE, Cut.FROZEN) and cut.cut_at is not None:
-        return cut.cut_at
-    return cut.at
 
 
 def starved(paths: Paths, why: Why) -> Iterator[Starved]:
@@ -328,72 +290,6 @@ def _views_of_parameters(sink: Backward) -> Sequence[Value]:
     """
     are_views = all(leaf.kind is Kind.LEAF and leaf.cut is Cut.GRAD_MODE for leaf in sink.leaves)
     return sink.leaves if are_views else ()
-
-
-def is_cut(value: Value) -> bool:
-    """Whether a route ends here: no gradient, although an input has one, or a frozen leaf."""
-    if value.requires_grad or value.cut in (None, Cut.CONSTANT) or _is_setting(value):
-        return False
-    return value.cut is Cut.FROZEN or any(source.requires_grad for source in value.inputs)
-
-
-def cut_short(sink: Backward, tape: Tape) -> Sequence[Value]:
-    """What a loss is computed from that ends a route or lets nothing but zeros through, nearest
-    first.
-    """
-    return _cut_short(tape)[id(sink)]
-
-
-@of_tape
-def _cut_short(tape: Tape) -> dict[int, list[Value]]:
-    ends = (None, Cut.CONSTANT)
-    return {
-        id(sink): [
-            value for value in sink.ancestors if value.cut not in ends or value.zero_gradient
-        ]
-        for sink in tape.backwards()
-    }
-
-
-def _is_setting(cut: Value) -> bool:
-    """Whether it is `int(size * (5 - epoch))` or `math.cos(epoch)`: of numbers, for all that is
-    known.
-    """
-    if not cut.assumed or not _is_of_numbers(cut):
-        return False
-    below = (value for value in ancestors(cut) if value is not cut)
-    return all(
-        value.kind is Kind.UNKNOWN or value.op in _ARITHMETIC or _is_of_numbers(value)
-        for value in below
-    )
-
-
-def _is_of_numbers(value: Value) -> bool:
-    """Whether it is made by what takes numbers as well as tensors, and gives back no tensor of a
-    graph.
-    """
-    return value.op in _OF_NUMBERS or value.op.startswith(("math.", "numpy."))
-
-
-def is_bypassed(cut: Value, tape: Tape) -> bool:
-    """Whether it lies in the `forward` of a Function that was called without `apply`, which is
-    GL804.
-    """
-    called = {fact.at for fact in tape.facts("function-not-applied")}
-    return bool(called) and any(at in called for at in cut.stack)
-
-
-def is_meant(cut: Value) -> bool:
-    """Whether the names around a cut say that it is there on purpose: a target, a teacher, a moving
-    average.
-    """
-    return are_meant((cut, *cut.inputs))
-
-
-def are_meant(values: Sequence[Value]) -> bool:
-    """Whether one of some values is called a target, a teacher, a moving average."""
-    names = [name for value in values for name in (value.name, value.text.partition("(")[0])]
-    return not _MEANT.isdisjoint(re.findall(r"[a-z]+", " ".join(names).lower()))
 
 
 def _likeliest(cuts: Sequence[Value], tape: Tape) -> list[Value]:

@@ -1,0 +1,263 @@
+"""What a condition says of the point at which an operation has no derivative."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+
+from gradlint.tape import Value
+from gradlint_rules.choices import DIVISIONS, MOST, PRODUCTS, condition_and_sides
+from gradlint_rules.numbers import (
+    SOFTMAX,
+    is_left_out,
+    key,
+    leaves_out,
+    origin,
+    zero_with,
+)
+from gradlint_rules.words import bare
+
+_COMPARES = {
+    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "lt": lambda a, b: a < b, "le": lambda a,
+    b: a <= b,
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
+}  # fmt: skip
+_SPELLINGS = {
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "not_equal": "ne",
+}
+_TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
+ELEMENTWISE = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "pow",
+    "neg",
+    "exp",
+    "expm1",
+    "abs",
+    "square",
+    "sqrt",
+    "rsqrt",
+    "log",
+    "log2",
+}
+ELEMENTWISE |= {
+    "log10",
+    "log1p",
+    "reciprocal",
+    "cos",
+    "sin",
+    "tanh",
+    "sigmoid",
+    "acos",
+    "asin",
+    "arccos",
+    "arcsin",
+}
+ELEMENTWISE |= {
+    "clamp",
+    "clip",
+    "clamp_min",
+    "clamp_max",
+    "minimum",
+    "maximum",
+    "true_divide",
+    "divide",
+    "multiply",
+}
+ELEMENTWISE |= {"subtract"}
+_TO_INFINITY = {"pow", "rsqrt", "reciprocal", *DIVISIONS}
+_INVERSES = {"acos", "arccos", "asin", "arcsin"}
+_SPREADS_INFINITY = {"add", "sub", "subtract", "neg", *PRODUCTS}  # to infinity or NaN
+
+
+def holds_at(condition: Value, operation: Value, argument: Value, point: float) -> bool | None:
+    """Whether the condition holds where `argument` is `point`; None where that is not known."""
+    condition = origin(condition, selected=False)
+    name = _SPELLINGS.get(bare(condition.op), bare(condition.op))
+    parts = (
+        [holds_at(part, operation, argument, point) for part in condition.inputs]
+        if name in _CONNECTIVES
+        else []
+    )
+    match name:
+        case "bitwise_not" | "logical_not" | "invert":
+            return None if parts[0] is None else not parts[0]
+        case "bitwise_and" | "logical_and" | "and":
+            return False if False in parts else None if None in parts else True
+        case "bitwise_or" | "logical_or" | "or":
+            return True if True in parts else None if None in parts else False
+        case "isnan" | "isinf" | "isfinite" | "nan_to_num":
+            return _asked_of_result(condition, operation, point)
+        case "ne" | "eq" if condition.argument(0) is condition.argument(
+            1, "other"
+        ):  # `y != y`: where it is NaN
+            is_nan = _asked_of_result(condition, operation, point)
+            return is_nan if name == "ne" or is_nan is None else not is_nan
+        case "eye" if point == 0:
+            return True if any(map(_is_with_itself, zero_with(argument))) else None
+    if point == 0 and _share_zeros(condition, argument):
+        return False
+    mask, side = _left_out(argument)
+    if point == 0 and mask is not None and key(mask) == key(condition):
+        return side
+    return _compared(condition, name, operation, argument, point) if name in _COMPARES else None
+
+
+def _is_with_itself(value: Value) -> bool:
+    """Whether it is zero on the diagonal: `x[:, None] - x[None]`, `cdist(x, x)`."""
+    left, right = value.argument(0), value.argument(1, "other")
+    if (
+        bare(value.op) not in ("sub", "cdist")
+        or not isinstance(left, Value)
+        or not isinstance(right, Value)
+    ):
+        return False
+    return key(left) == key(right) and (left is not right or bare(value.op) == "cdist")
+
+
+def _left_out(argument: Value) -> tuple[Value | None, bool]:
+    """The mask of the logits that a softmax leaves out, whose share is zero, and what it is where
+    they are.
+    """
+    found = origin(argument, selected=False)
+    logits = (
+        origin(found.inputs[0], selected=False)
+        if bare(found.op) in SOFTMAX and found.inputs
+        else None
+    )
+    if logits is None or not leaves_out(found):
+        return None, False
+    mask, taken, _ = condition_and_sides(logits)
+    side = bare(logits.op) == "masked_fill" or is_left_out(taken)
+    while isinstance(mask, Value) and bare(mask.op) in NEGATIONS and mask.inputs:
+        mask, side = origin(mask.inputs[0], selected=False), not side
+    return (mask, side) if isinstance(mask, Value) else (None, False)
+
+
+NEGATIONS = {"bitwise_not", "logical_not", "invert"}
+_CONNECTIVES = {"bitwise_not", "logical_not", "invert", "bitwise_and", "logical_and", "and"}
+_CONNECTIVES |= {"bitwise_or", "logical_or", "or"}
+
+
+def _is_of(value: Value, operation: Value) -> bool:
+    """Whether `value` is the operation's result, or the same computed again."""
+    return key(value) == key(operation)
+
+
+def _asked_of_result(condition: Value, operation: Value, point: float) -> bool | None:
+    """What a question after NaN or infinity says of what is computed from the operation's result at
+    a point.
+    """
+    asked = condition.inputs[0] if condition.inputs else condition
+    found = _result(operation, point)
+    name = bare(condition.op)
+    if name in ("isfinite", "nan_to_num"):
+        spreads = _SPREADS_INFINITY if "inf" in found else ELEMENTWISE
+        return False if found and _is_from(asked, operation, spreads) else None
+    if name == "isinf":
+        return True if "inf" in found and _is_of(asked, operation) else None
+    spreads = set() if "inf" in found else ELEMENTWISE
+    return True if "nan" in found and _is_from(asked, operation, spreads) else None
+
+
+def _result(operation: Value, point: float) -> set[str]:
+    """What an operation can give at a point where its derivative is not finite: NaN, infinity, or a
+    number.
+    """
+    name = bare(operation.op)
+    if name in DIVISIONS:
+        return {"inf"} if isinstance(operation.argument(0), int | float) else {"nan", "inf"}
+    if point == 0:
+        exponent = operation.argument(1, "exponent") if name == "pow" else -1
+        return (
+            {"inf"}
+            if name != "sqrt" and isinstance(exponent, int | float) and exponent < 0
+            else set()
+        )
+    return set() if name in _INVERSES and abs(point) == 1 else {"nan"}
+
+
+def _is_from(value: Value, operation: Value, spreads: Collection[str]) -> bool:
+    """Whether a value is the operation's result, or computed from it by such elementwise operations
+    alone.
+    """
+    seen, pending = {id(value)}, [value]
+    for current in pending:
+        if _is_of(current, operation):
+            return True
+        found = origin(current, selected=False)
+        for source in found.inputs if bare(found.op) in spreads and len(seen) < MOST else ():
+            if id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+    return False
+
+
+def _compared(
+    condition: Value, name: str, operation: Value, argument: Value, point: float
+) -> bool | None:
+    left, right = condition.argument(0), condition.argument(1, "other")
+    if not isinstance(left, Value):
+        left, right, name = right, left, _TURNED[name]
+    if not isinstance(left, Value):
+        return None
+    if right == math.inf and bare(operation.op) in _TO_INFINITY and _is_of(left, operation):
+        return name in ("eq", "ge")
+    value = _at(left, argument, point)
+    if value is None:
+        return None
+    if isinstance(right, int | float):
+        return bool(_COMPARES[name](value, right))
+    if right is not None and not isinstance(
+        right, Value
+    ):  # an unknown threshold: taken to be above zero, but small
+        return {"gt": False, "ge": False, "lt": True, "le": True}.get(name) if value <= 0 else None
+    return None
+
+
+def _at(compared: Value, argument: Value, point: float) -> float | None:
+    """What `compared` is where `argument` is `point`."""
+    same = {key(argument), key(_unclamped(argument))}
+    below = origin(compared, selected=False)
+    if key(below) in same:
+        return point
+    if bare(below.op) == "abs" and below.inputs and key(below.inputs[0]) in same:
+        return abs(point)
+    return 0.0 if point == 0 and _share_zeros(compared, argument) else None
+
+
+def _share_zeros(compared: Value, argument: Value) -> bool:
+    """Whether something makes both zero where it is zero itself."""
+    return not {key(part) for part in zero_with(compared)}.isdisjoint(
+        key(part) for part in _vanish_with(argument)
+    )
+
+
+def _vanish_with(argument: Value) -> Iterator[Value]:
+    """What makes `argument` zero where it is zero: below what keeps a zero, the numerator of a
+    quotient, a factor.
+    """
+    pending = [argument]
+    for part in pending:
+        *above, last = zero_with(part)
+        yield from (*above, last)
+        name = bare(last.op)
+        if name in DIVISIONS or name in PRODUCTS:
+            factors = [last.argument(0)] if name in DIVISIONS else last.inputs
+            pending += [each for each in factors if isinstance(each, Value) and len(pending) < MOST]
+
+
+def _unclamped(argument: Value) -> Value:
+    """What was clamped to the very interval in which the operation is defined:
+    `x.clamp(-1, 1).acos()`.
+    """
+    found = origin(argument, selected=False)
+    is_clamp = bare(found.op) in ("clamp", "clip") and found.inputs
+    bounds = found.argument(1, "min"), found.argument(2, "max")
+    return found.inputs[0] if is_clamp and bounds == (-1, 1) else found
