@@ -107,16 +107,15 @@ from gradlint.tape import (
     DType,
     May,
     Parameter,
-    Tape,
     Value,
 )  # fmt: skip
-from gradlint_rules.answers import asked, is_given
+from gradlint_rules.answers import asked, is_given, is_of_another
 from gradlint_rules.blocked import blocked_on
 from gradlint_rules.copies import WRITTEN
-from gradlint_rules.cuts import is_meant, place
+from gradlint_rules.cuts import place
 from gradlint_rules.obstacles import Blocked, reached_from
-from gradlint_rules.purpose import is_a_mistake, is_deliberate, is_of_the_part
-from gradlint_rules.trained import frozen, is_in, of_owners, trained_on, unused
+from gradlint_rules.purpose import is_a_mistake, is_deliberate, is_of_the_part, least_meant
+from gradlint_rules.trained import follows, frozen, is_in, of_owners, trained_on, unused
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
 from gradlint_rules.words import calls, maker, owners, places, shortly, to_sink
 
@@ -145,7 +144,7 @@ def check(paths: Paths) -> Iterator[Report]:
         if not each.sink.assumed or _is_meant_to_train(each, paths)
     ]
     by_place: dict[Span, list[Blocked]] = {}
-    for blocked in _least_meant(_untrained(found, paths)) if found else ():
+    for blocked in least_meant(_untrained(found, paths)) if found else ():
         by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])
@@ -157,7 +156,7 @@ def _untrained(found: Sequence[Blocked], paths: Paths) -> list[Blocked]:
     spared = [*by_others, *frozen(paths), *of_owners(paths)]
     reached = [*paths.some(trained_on), *by_others]
     lost = {id(each.parameter): _is_lost(each, spared, paths) for each in found}
-    return [each for each in found if lost[id(each.parameter)] and not _follows(each, reached)]
+    return [each for each in found if lost[id(each.parameter)] and not follows(each, reached)]
 
 
 def _is_lost(blocked: Blocked, spared: Sequence[Parameter | None], paths: Paths) -> bool:
@@ -173,23 +172,13 @@ def _is_lost(blocked: Blocked, spared: Sequence[Parameter | None], paths: Paths)
     )
     is_never_reached = paths.never(
         lambda tape: (
-            is_in(parameter, trained_on(tape))
-            and not (by_mistake and _is_of_another(tape, blocked))
+            is_in(parameter, trained_on(tape)) and not (by_mistake and is_of_another(tape, blocked))
         ),
         May.BIND | May.BACKWARD,
     )
     if is_never_reached is None:
         is_never_reached = blocked.sink.assumed
     return is_never_reached and not is_in(parameter, spared)
-
-
-def _is_of_another(tape: Tape, blocked: Blocked) -> bool:
-    """Whether a path runs an object of the part that is made otherwise."""
-    known = {
-        (decision.at, decision.holds) for decision in blocked.tape.decisions if decision.made_with
-    }
-    own = {(decision.at, decision.holds) for decision in tape.decisions if decision.made_with}
-    return any((at, not holds) in known and (at, holds) not in known for at, holds in own)
 
 
 def _is_meant_to_train(blocked: Blocked, paths: Paths) -> bool:
@@ -201,34 +190,6 @@ def _is_meant_to_train(blocked: Blocked, paths: Paths) -> bool:
     answers = [(at, not holds) for at, holds in asked(blocked)]
     missing = [answer for answer in answers if not is_given(answer, paths)]  # each is asked for
     return not missing
-
-
-def _least_meant(found: Sequence[Blocked]) -> list[Blocked]:
-    """Of what blocks a parameter, the obstacles that are least likely to be there on purpose."""
-    least: dict[int, tuple[bool, int]] = {}
-    for blocked in found:
-        rank = _purpose(blocked.by)
-        least[id(blocked.parameter)] = min(rank, least.get(id(blocked.parameter), rank))
-    return [blocked for blocked in found if _purpose(blocked.by) == least[id(blocked.parameter)]]
-
-
-def _purpose(obstacle: Value) -> tuple[bool, int]:
-    """How likely an obstacle is meant: a `detach` rather than an `argmax`, what a rollout did
-    without grad mode rather.
-
-    PPO evaluates once more, with a gradient, what was acted on under `no_grad`; a codebook is moved
-    to `z.detach()`.
-    """
-    meant = (Cut.DETACH, Cut.GRAD_MODE)
-    return is_meant(obstacle), meant.index(obstacle.cut) + 1 if obstacle.cut in meant else 0
-
-
-def _follows(blocked: Blocked, reached: Sequence[Parameter | None]) -> bool:
-    """Whether it is a copy's, of what is trained, and run without grad mode: a target, wherever it
-    is moved.
-    """
-    original = blocked.parameter.copy_of
-    return blocked.by.cut is Cut.GRAD_MODE and original is not None and is_in(original, reached)
 
 
 def _report(at: Span, all_blocked: list[Blocked]) -> Report:

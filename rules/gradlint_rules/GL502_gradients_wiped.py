@@ -80,10 +80,10 @@ from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, accou
 from gradlint_rules.cached import of_tape
 from gradlint_rules.clearing import cleared_before, cleared_before_loop
 from gradlint_rules.halves import halves
-from gradlint_rules.rounds import is_tapped
+from gradlint_rules.probed import beside_probes
 from gradlint_rules.training import stepped_in_window, stepped_late
 from gradlint_rules.uncut import safe, unsafe
-from gradlint_rules.uses import is_never_used, uses_on
+from gradlint_rules.uses import is_late
 from gradlint_rules.words import backward, places, to_sink
 
 SEVERITY = Severity.ERROR
@@ -100,7 +100,7 @@ def check(paths: Paths) -> Iterator[Report]:
     for account, update, wiped in (
         *_without_forgotten(paths, found),
         *halves(paths),
-        *_beside_probes(paths),
+        *beside_probes(paths),
     ):
         if wiped.clearing.at not in reported:
             reported.add(wiped.clearing.at)
@@ -173,7 +173,7 @@ def _wiped(update: Update) -> Wiped | None:
     last = update.wiped[-1]
     rounds = dict(update.step.iteration)
     is_here = all(rounds.get(loop, number) == number for loop, number in last.sink.iteration)
-    return last if is_here or _is_late(update, last) else None
+    return last if is_here or is_late(update, last) else None
 
 
 def _is_put_back(account: Account, update: Update, wiped: Wiped) -> bool:
@@ -189,48 +189,9 @@ def _is_put_back(account: Account, update: Update, wiped: Wiped) -> bool:
     return any(account.tape.traced or event.stack == wiped.clearing.stack for event in given)
 
 
-def _is_late(update: Update, wiped: Wiped) -> bool:
-    """Whether the step comes before the backward of its round: it could use the gradients of the
-    round before.
-    """
-    sink, step = wiped.sink, update.step
-    loops = [loop for loop, _ in sink.iteration]
-    return (
-        bool(loops)
-        and loops == [loop for loop, _ in step.iteration]
-        and sink.iteration < step.iteration
-    )
-
-
-def _beside_probes(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
-    """The gradients for a step that are cleared with those of a probe, which came after them and
-    are for no step.
-
-    `model(probe).sum().backward()`, to read `probe.grad`, and then `model.zero_grad()`.
-    """
-    used = {(use.optimizer.identity, key(use.sink)) for use in paths.some(uses_on)}
-    for account in accounts(paths):
-        owner = account.optimizer.identity
-        for update in (
-            account.updates if account.optimizer.complete and not is_tapped(account.tape) else ()
-        ):
-            for wiped in update.wiped:
-                together = [other for other in update.wiped if other.clearing is wiped.clearing]
-                probes = [other.sink for other in together if other.sink.order > wiped.sink.order]
-                is_for_it = (
-                    (owner, key(wiped.sink)) in used
-                    and not wiped.read
-                    and not _is_late(update, wiped)
-                )
-                is_alone = all(key(sink) == key(wiped.sink) for sink in update.fresh)
-                is_probed = any(is_never_used(probe, paths, account.optimizer) for probe in probes)
-                if is_for_it and is_alone and is_probed:
-                    yield account, update, wiped
-
-
 def _report(account: Account, update: Update, wiped: Wiped) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
-    if not update.fresh and _is_late(update, wiped):
+    if not update.fresh and is_late(update, wiped):
         message = (
             f"`{name}` steps before {backward(wiped.sink)} of its round, whose gradients are "
             "cleared before "

@@ -9,7 +9,7 @@ from gradlint.finding import Span
 from gradlint.paths import Paths
 from gradlint.tape import (
     Tape,
-)  # fmt: skip
+)  # fmt: skip  # fmt: skip
 from gradlint_rules.cached import of_tape
 from gradlint_rules.cuts import place
 from gradlint_rules.obstacles import Blocked
@@ -61,3 +61,12 @@ def _answers(tape: Tape) -> Iterator[tuple[Span, bool, Span]]:
     for fact in tape.facts("branch"):
         if fact.scope is not None:
             yield fact.at, fact.detail == "true", fact.scope
+
+
+def is_of_another(tape: Tape, blocked: Blocked) -> bool:
+    """Whether a path runs an object of the part that is made otherwise."""
+    known = {
+        (decision.at, decision.holds) for decision in blocked.tape.decisions if decision.made_with
+    }
+    own = {(decision.at, decision.holds) for decision in tape.decisions if decision.made_with}
+    return any((at, not holds) in known and (at, holds) not in known for at, holds in own)

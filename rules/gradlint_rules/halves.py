@@ -30,16 +30,21 @@ def halves(paths: Paths) -> Iterator[tuple[Account, Update, Wiped]]:
         is_known = account.optimizer.complete and not is_tapped(account.tape)
         for update in account.updates if is_known else ():
             for wiped in update.wiped if update.fresh else ():
-                if _is_window_of_loop(account.tape, update, wiped) and is_never_used_inside(
-                    wiped.sink, paths
+                if (
+                    _is_for_the_step(account, update, wiped, paths)
+                    and not wiped.read
+                    and not _is_used(account.tape, wiped)
                 ):
-                    is_one_step = is_own(account, wiped.sink)
-                else:
-                    is_one_step = _is_one_step(account, update, wiped) and is_never_used(
-                        wiped.sink, paths
-                    )
-                if is_one_step and not wiped.read and not _is_used(account.tape, wiped):
                     yield account, update, wiped
+
+
+def _is_for_the_step(account: Account, update: Update, wiped: Wiped, paths: Paths) -> bool:
+    """Whether cleared gradients were for this step: those of a round of its window, or of another
+    loss in its round.
+    """
+    if _is_window_of_loop(account.tape, update, wiped) and is_never_used_inside(wiped.sink, paths):
+        return is_own(account, wiped.sink)
+    return _is_one_step(account, update, wiped) and is_never_used(wiped.sink, paths)
 
 
 def _is_one_step(account: Account, update: Update, wiped: Wiped) -> bool:

@@ -4,9 +4,21 @@ of its training.
 
 from __future__ import annotations
 
-from gradlint.tape import Backward, Cut, Module, Parameter, Tape, TrainMode, Value, users_among
+from collections.abc import Sequence
+
+from gradlint.tape import (
+    Backward,
+    Cut,
+    Module,
+    Parameter,
+    Tape,
+    TrainMode,
+    Value,
+    users_among,
+)  # fmt: skip
 from gradlint_rules.cached import of_tape
 from gradlint_rules.cuts import are_meant, is_meant
+from gradlint_rules.obstacles import Blocked
 
 _DELIBERATE = (Cut.DETACH, Cut.GRAD_MODE)
 _OF_A_LAYER = 2  # the layer, and the module whose attribute it is
@@ -123,3 +135,23 @@ def _behind(cut: Value, users: dict[int, list[Value]]) -> set[int]:
                 found.add(id(user))
                 pending.append(user)
     return found
+
+
+def least_meant(found: Sequence[Blocked]) -> list[Blocked]:
+    """Of what blocks a parameter, the obstacles that are least likely to be there on purpose."""
+    least: dict[int, tuple[bool, int]] = {}
+    for blocked in found:
+        rank = _purpose(blocked.by)
+        least[id(blocked.parameter)] = min(rank, least.get(id(blocked.parameter), rank))
+    return [blocked for blocked in found if _purpose(blocked.by) == least[id(blocked.parameter)]]
+
+
+def _purpose(obstacle: Value) -> tuple[bool, int]:
+    """How likely an obstacle is meant: a `detach` rather than an `argmax`, what a rollout did
+    without grad mode rather.
+
+    PPO evaluates once more, with a gradient, what was acted on under `no_grad`; a codebook is moved
+    to `z.detach()`.
+    """
+    meant = (Cut.DETACH, Cut.GRAD_MODE)
+    return is_meant(obstacle), meant.index(obstacle.cut) + 1 if obstacle.cut in meant else 0

@@ -12,11 +12,11 @@ from gradlint.tape import (
     Parameter,
     Tape,
     Value,
-)  # fmt: skip
+)  # fmt: skip  # fmt: skip
 from gradlint_rules.cached import of_tape
 from gradlint_rules.computed import losses, used
 from gradlint_rules.held import distinct, overlap
-from gradlint_rules.obstacles import reached_from
+from gradlint_rules.obstacles import Blocked, reached_from
 
 
 @of_tape
@@ -64,3 +64,11 @@ def unused(paths: Paths) -> Iterator[Value]:
     """The losses that nothing back-propagates: what they would train is told by `unused-loss`."""
     followed = {fact.at for fact in paths.some(used)}
     return (loss for fact, loss in paths.some(losses) if fact.at not in followed)
+
+
+def follows(blocked: Blocked, reached: Sequence[Parameter | None]) -> bool:
+    """Whether it is a copy's, of what is trained, and run without grad mode: a target, wherever it
+    is moved.
+    """
+    original = blocked.parameter.copy_of
+    return blocked.by.cut is Cut.GRAD_MODE and original is not None and is_in(original, reached)

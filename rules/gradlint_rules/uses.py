@@ -11,7 +11,7 @@ from gradlint.tape import (
     OptimizerStep,
     Tape,
 )
-from gradlint_rules.accounts import accounts_on, key
+from gradlint_rules.accounts import Update, Wiped, accounts_on, key
 from gradlint_rules.cached import of_tape
 
 
@@ -64,3 +64,16 @@ def is_never_used_inside(sink: Backward, paths: Paths) -> bool:
         return any(use.is_inside and key(use.sink) == key(sink) for use in uses_on(tape))
 
     return bool(paths.never(is_used, May.STEP))
+
+
+def is_late(update: Update, wiped: Wiped) -> bool:
+    """Whether the step comes before the backward of its round: it could use the gradients of the
+    round before.
+    """
+    sink, step = wiped.sink, update.step
+    loops = [loop for loop, _ in sink.iteration]
+    return (
+        bool(loops)
+        and loops == [loop for loop, _ in step.iteration]
+        and sink.iteration < step.iteration
+    )
