@@ -9,6 +9,8 @@ import pathlib
 import pytest
 
 from gradlint.analysis import analyze
+from gradlint.analyzer import tapes_of
+from gradlint.tape import Backward
 
 HEAD = (
     "from typing import Type, Union\n\nimport torch\nimport torch.nn.functional as F\n"
@@ -213,3 +215,55 @@ def test_a_flag_of_a_call_has_its_default_where_an_object_is_made_otherwise(
 ) -> None:
     program = "import contextlib\n" + SWITCHED.format(flag=f"only_critic={default}")
     assert told(tmp_path, program) == [("GL106", line) for line in lines]
+
+
+MINED = """\
+def check_sizes(embeddings, labels):
+    if labels is not None and embeddings.shape[0] != labels.shape[0]:
+        raise ValueError("one label for each embedding")
+
+
+def mined_loss(embeddings, labels):
+    check_sizes(embeddings, labels)
+    labels = labels.to(embeddings.device)
+    return (embeddings - embeddings[labels]).pow(2).mean()
+"""
+
+
+def test_what_a_check_of_shapes_speaks_of_is_there_on_the_first_path(
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / "losses.py"
+    path.write_text(HEAD + MINED, encoding="utf-8")
+    first = next(made for made in tapes_of(path) if made.entry.endswith("mined_loss"))
+    assert [event for event in first.events if isinstance(event, Backward)]
+    assert [(each.text, each.holds) for each in first.decisions][:1] == [
+        ("labels is not None", True)
+    ]
+
+
+CHUNKED = """\
+def piece_loss(hidden, weight, bias, target):
+    scores = hidden @ weight.t()
+    if bias is not None:
+        scores = scores + bias
+    return F.cross_entropy(scores, target, reduction="sum")
+
+
+def chunked_loss(hidden_valid, head_weight, head_bias, target_ids, size: int):
+    total = hidden_valid.new_zeros(())
+    for start in range(0, hidden_valid.size(0), size):
+        rows = slice(start, start + size)
+        total = total + piece_loss(
+            hidden_valid[rows], head_weight, head_bias, target_ids[rows]
+        )
+    return total
+"""
+
+
+def test_nothing_is_said_of_a_loss_that_is_called_without_its_prediction(
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / "losses.py"
+    path.write_text(HEAD + CHUNKED, encoding="utf-8")
+    assert not analyze([path], select=lambda code: code == "GL101").findings

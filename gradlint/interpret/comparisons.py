@@ -31,7 +31,7 @@ def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
     """`and` and `or` give an operand; which one can be a branch of its own."""
     stops_at = node.op == "or"
     # if kind == "b" and size is None: raise …
-    default = not stops_at and m.branch.refused is not node
+    is_refused = m.branch.refused is node
     value: Abstract = NONE
     for position, part in enumerate(node.values):
         value = m.evaluate(part, frame)
@@ -40,7 +40,8 @@ def boolean(m: Machine, node: ir.Boolean, frame: Frame) -> Abstract:
         said = conditions.asked(m, value, part)
         known = conditions.truth_at(m, said, part)
         if known is None:
-            known = conditions.choose(m, said, part, frame, default=default)
+            default = not is_refused or conditions.is_presence(m, said)
+            known = conditions.choose(m, said, part, frame, default=default and not stops_at)
         if not stops_at and isinstance(value, Object) and find_method(value.cls, "__with__"):
             notify("discarded", m, value, part, frame)  # with no_grad() and autocast("cpu"): …
         if known == stops_at:

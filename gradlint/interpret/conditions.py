@@ -125,6 +125,14 @@ def truth(m: Machine, value: Abstract) -> bool | None:
     return known
 
 
+def is_presence(m: Machine, value: Abstract) -> bool:
+    """Whether it asks if something is there: `mask is not None`. What a function is given is there,
+    as long as nothing says otherwise.
+    """
+    test = test_of(m, value)
+    return test.relation == "is" and test.negated
+
+
 def decide(
     m: Machine,
     value: Abstract,

@@ -227,6 +227,7 @@ def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> 
     made = tensors.operation(m, "call", [model], call.node, call.frame)
     made.storage, made.name, made.text = Storage(), symbol.text, symbol.text
     m.nodes[symbol] = made
+    m.state["predicted"] = symbol
     return Unknown(symbol, type=parameter.type or ("" if is_container else "tensor"))
 
 

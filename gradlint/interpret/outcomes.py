@@ -18,6 +18,7 @@ from gradlint.interpret.values import (
     Object,
     Sequence,
     Tensor,
+    Test,
     Unknown,
 )
 from gradlint.tape import HANDED, UNSEEN, Kind, Value
@@ -32,8 +33,12 @@ def _minimised(m: Machine, call: Call) -> Abstract:
 
     What gives no tensor measures or makes something; so does what has no parameters and names
     several results, of which one has no gradient:
-    `{"rmse": error.mean().sqrt(), "bad": (error > 1).float().mean()}`.
+    `{"rmse": error.mean().sqrt(), "bad": (error > 1).float().mean()}`. Of a loss that is called
+    without a prediction, `if pred is None: …`, nothing is minimised.
     """
+    predicted = m.state.get("predicted")
+    if predicted is not None and m.oracle.facts.known(Test(predicted.asked, "is", None)):
+        raise Stop
     results = _results(m, call.args[0], call)
     live = [each for each, node in results if node.requires_grad]
     if not results or _is_measured(call.args[0], [node for _, node in results]):
