@@ -23,6 +23,7 @@ from gradlint.interpret.values import (
     Instance,
     Lib,
     Object,
+    Sequence,
     Super,
     Tensor,
     Unknown,
@@ -128,6 +129,8 @@ def _constructor(instance: Instance, base: str) -> Builtin:
 def of_class(m: Machine, cls: Class, name: str, at: Call) -> Abstract | None:
     if name == "__name__":
         return Const(cls.name)
+    if name in ("__bases__", "__mro__"):
+        return _ancestry(cls, name)
     for entry in cls.lineage():
         if isinstance(entry, Class) and name in entry.namespace:
             return _taken(m, cls, name, _class_member(cls, entry.namespace[name]), at)
@@ -139,6 +142,15 @@ def of_class(m: Machine, cls: Class, name: str, at: Call) -> Abstract | None:
             if own is not None:
                 return _unbound(canonical(entry.name), name, own)
     return None
+
+
+def _ancestry(cls: Class, name: str) -> Sequence | None:
+    """`cls.__bases__` or `cls.__mro__`; None where a base is not known."""
+    if cls.has_unknown_base:
+        return None
+    found = cls.bases if name == "__bases__" else cls.lineage()
+    is_whole = name == "__bases__" and bool(found)
+    return Sequence("tuple", [*found] if is_whole else [*found, Lib("builtins.object")])
 
 
 def _class_member(cls: Class, member: Abstract) -> Abstract:

@@ -22,6 +22,7 @@ from gradlint.interpret.values import (
     Const,
     Function,
     Instance,
+    Lib,
     Object,
     Sequence,
     Symbol,
@@ -374,6 +375,8 @@ class Machine:
             return value.symbol
         if isinstance(value, Const):
             return self.session.constant_symbol(value.value)
+        if isinstance(value, Lib):  # one name, however often it is read: `x.dtype == torch.long`
+            return self.session.library_symbol(value.name)
         key: object = value.node if isinstance(value, Tensor) else value
         known = self.symbols.get(id(key))
         if known is None:

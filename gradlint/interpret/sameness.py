@@ -80,14 +80,15 @@ def by_dtype(m: Machine, own: Abstract, other: Abstract) -> bool | None:
 
 def _are_floats(m: Machine, dtype: Abstract) -> bool | None:
     """Whether this is the dtype of something that holds floats; of what is out of view, that it
-    carries a gradient.
+    carries a gradient, but for what a part works with, of which that is only assumed.
     """
     if isinstance(dtype, Object) and dtype.cls == "torch.dtype":
         found: bool | None = dtype.state.get("floats")
         return found
     if isinstance(dtype, Unknown) and dtype.symbol.key == ("attribute", "dtype"):
         node = m.nodes.get(dtype.symbol.source) if dtype.symbol.source is not None else None
-        return True if node is not None and node.requires_grad else None
+        carries = node is not None and node.requires_grad and not m.session.contract
+        return True if carries else None
     return None
 
 

@@ -82,7 +82,7 @@ MOST_OF_A_PART = MAX_STEPS  # of a part, on one path
 MOST_OF_A_PARTS_PATHS = 6_000  # behind which no more are begun
 # of the constructor of what is entered and trains nothing; then nothing is known of the object
 MOST_PREPARING = 2_500
-MOST_PREPARING_A_PART = 8_000  # of the constructor of a part
+MOST_PREPARING_A_PART = 30_000
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 
 

@@ -66,7 +66,7 @@ def tensor_method(m: Machine, tensor: Tensor, call: Call) -> Abstract:
         return length(m, tensor, call)
     if name in ("dim", "ndimension"):
         return axes(m, tensor)
-    is_of_floats = truth_of(holds_floats(tensor.node)) if name == "is_floating_point" else None
+    is_of_floats = truth_of(holds_floats(m, tensor.node)) if name == "is_floating_point" else None
     if is_of_floats is not None:
         return is_of_floats
     if name in _SHAPES or name in _PREDICATES or name.startswith("is_"):

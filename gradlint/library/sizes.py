@@ -89,8 +89,11 @@ def device(m: Machine, tensor: Tensor, at: Call) -> Abstract:
 
 @attribute("torch.Tensor", "dtype")
 def dtype(m: Machine, tensor: Tensor, at: Call) -> Abstract:
-    state = {"dtype": tensor.node.dtype, "floats": holds_floats(tensor.node)}
-    return Object("torch.dtype", at.frame.span(at.node), state)
+    state = {"dtype": tensor.node.dtype, "floats": holds_floats(m, tensor.node)}
+    made = Object("torch.dtype", at.frame.span(at.node), state)
+    # each access is asked the same question
+    m.symbols[id(made)] = (made, m.symbol(tensor).derive("dtype", f"{tensor.node.title}.dtype"))
+    return made
 
 
 @attribute("torch.dtype", "is_floating_point")
@@ -99,11 +102,15 @@ def dtype_of_floats(m: Machine, dtype: Object, at: Call) -> Abstract | None:
     return truth_of(dtype.state.get("floats"))
 
 
-def holds_floats(node: Value) -> bool | None:
+def holds_floats(m: Machine, node: Value) -> bool | None:
     """Whether a tensor holds floats: what carries a gradient does, what was cast to integers does
     not.
+
+    What a part is given is only assumed to carry one: it can be of integers, `edge_index`.
     """
-    return True if node.requires_grad else None if node.dtype.is_differentiable else False
+    if node.requires_grad:
+        return None if m.session.contract and node.assumed else True
+    return None if node.dtype.is_differentiable else False
 
 
 def truth_of(known: bool | None) -> Abstract | None:
@@ -129,7 +136,7 @@ def length(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 def number_of(m: Machine, call: Call) -> Abstract:
     value = call.values[0] if call.values else NONE
     name = call.name.rpartition(".")[2]
-    is_of_floats = truth_of(holds_floats(value.node)) if isinstance(value, Tensor) else None
+    is_of_floats = truth_of(holds_floats(m, value.node)) if isinstance(value, Tensor) else None
     if name == "is_floating_point" and is_of_floats is not None:
         return is_of_floats
     return Unknown(

@@ -82,12 +82,14 @@ optimizer.step()
 In a module with no trainer in view, parameters that it makes itself are taken to be trained. An
 operation without a derivative before them is reported; so is what copies all that the module gives
 out of the graph. A `detach` or `no_grad` is reported where a single layer or an `nn.Parameter` of
-the module itself is behind it, where the function that cuts has called the layer itself, and
-between two blocks of one class: a whole encoder behind one is most often meant to stay as it was
-loaded, but not where the result goes to NumPy and straight back. Where the very layer is called
-under `no_grad`, and behind a comparison, it is a note: gates and thresholds have losses of their
-own. An argument of the constructor makes one object or another: what cuts by default is reported,
-unless it is a `detach` or `no_grad`, which the argument can be there for.
+the module itself is behind it, where the function that cuts has called the layer itself, between
+two blocks of one class, behind several modules that the function has called one on the result of
+another, and where the gradient of what was recorded ends in a `no_grad`: a whole encoder behind one
+is most often meant to stay as it was loaded, but not where the result goes to NumPy and straight
+back. Where the very layer is called under `no_grad`, and behind a comparison, it is a note: gates
+and thresholds have losses of their own. An argument of the constructor makes one object or another:
+what cuts by default is reported, unless it is a `detach` or `no_grad`, which the argument can be
+there for.
 
 ## Limits
 Where the analysis gives up on a path, nothing is said: the parameters could be reached there.
@@ -164,9 +166,7 @@ def _is_lost(blocked: Blocked, spared: Sequence[Parameter | None], paths: Paths)
     the cut.
     """
     parameter = blocked.parameter
-    by_mistake = blocked.sink.assumed and is_a_mistake(
-        blocked.by, parameter, blocked.sink, blocked.tape
-    )
+    by_mistake = blocked.sink.assumed and is_a_mistake(blocked)
     by_mistake = by_mistake and not (
         is_deliberate(blocked.by, blocked.sink, blocked.tape) and asked(blocked)
     )
@@ -185,7 +185,7 @@ def _is_meant_to_train(blocked: Blocked, paths: Paths) -> bool:
     """Whether a part's parameter is to be trained, and is cut off wherever the part comes to the
     cut.
     """
-    if not is_of_the_part(blocked.by, blocked.parameter, blocked.sink, blocked.tape):
+    if not is_of_the_part(blocked):
         return False
     answers = [(at, not holds) for at, holds in asked(blocked)]
     missing = [answer for answer in answers if not is_given(answer, paths)]  # each is asked for

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.tape import (
     CAST,
     Backward,
+    Cut,
     Kind,
     Optimizer,
     OptimizerStep,
@@ -43,7 +44,7 @@ def _held_behind(tape: Tape) -> Iterator[Blocked]:
             parameter = leaf.parameter
             if parameter is None or (id(obstacle), id(parameter)) in seen:
                 continue
-            if not trains and not _is_a_mistake(obstacle, sink, tape):
+            if not trains and not _is_a_mistake(obstacle, source, sink, tape):
                 continue
             optimizer = next((each for each in optimizers if each.holds(parameter)), None)
             written = written or Written.on(tape)
@@ -62,13 +63,21 @@ def _must_train(sink: Backward) -> bool:
     return sink.assumed and sink.value.dtype.is_differentiable
 
 
-def _is_a_mistake(obstacle: Value, sink: Backward, tape: Tape) -> bool:
+def _is_a_mistake(obstacle: Value, source: Value, sink: Backward, tape: Tape) -> bool:
     """Whether nobody writes it to have a module give what trains nothing of it: no `detach`, and no
-    choice.
+    choice; a layer behind others with grad mode off for it alone.
     """
-    return not is_deliberate(obstacle, sink, tape) and (
-        obstacle.dtype.is_differentiable or CAST in obstacle.flags
-    )
+    if is_deliberate(obstacle, sink, tape):
+        return obstacle.cut is Cut.GRAD_MODE and not source.is_leaf and _meets_a_layer(sink)
+    return obstacle.dtype.is_differentiable or CAST in obstacle.flags
+
+
+def _meets_a_layer(sink: Backward) -> bool:
+    """Whether what a module gives is computed with a parameter where grad mode is off: no mere
+    post-processing.
+    """
+    without = (value for value in sink.ancestors if value.cut is Cut.GRAD_MODE)
+    return any(source.is_leaf and source.parameter for value in without for source in value.inputs)
 
 
 def _steps_after(sink: Backward, tape: Tape) -> list[Optimizer]:

@@ -4,8 +4,9 @@ of its training.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from gradlint.finding import Span
 from gradlint.tape import (
     Backward,
     Cut,
@@ -14,6 +15,7 @@ from gradlint.tape import (
     Tape,
     TrainMode,
     Value,
+    ancestors,
     users_among,
 )  # fmt: skip
 from gradlint_rules.cached import of_tape
@@ -24,14 +26,15 @@ _DELIBERATE = (Cut.DETACH, Cut.GRAD_MODE)
 _OF_A_LAYER = 2  # the layer, and the module whose attribute it is
 
 
-def is_of_the_part(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
+def is_of_the_part(blocked: Blocked) -> bool:
     """Whether a parameter is the module's own and nobody can mean to cut it off.
 
     A frozen encoder is made elsewhere, or is a module of several layers that is cut off as a whole:
     not between two blocks of a row, nor by the very function that calls its layers one by one. A
     module that the part itself puts into evaluation mode is there to be used.
     """
-    owners = _owners(parameter)
+    cut, tape = blocked.by, blocked.tape
+    owners = _owners(blocked.parameter)
     if (
         not owners
         or any(owner.unseen for owner in owners)
@@ -41,14 +44,28 @@ def is_of_the_part(cut: Value, parameter: Parameter, sink: Backward, tape: Tape)
         return False
     if any(event.training is False and event.module in owners for event in tape.of(TrainMode)):
         return False
-    return len(owners) <= _OF_A_LAYER or is_a_mistake(cut, parameter, sink, tape)
+    return len(owners) <= _OF_A_LAYER or is_a_mistake(blocked)
 
 
-def is_a_mistake(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
+def is_a_mistake(blocked: Blocked) -> bool:
     """Whether nobody freezes a parameter so, whatever an object is made with."""
-    if not is_deliberate(cut, sink, tape) or _is_called_where_it_is_cut(cut, parameter, sink, tape):
+    cut, parameter, sink, tape = blocked.by, blocked.parameter, blocked.sink, blocked.tape
+    if not is_deliberate(cut, sink, tape) or _is_recorded_in_vain(blocked):
         return True
-    return _is_of_a_row(cut, parameter, sink, tape)
+    if _is_called_where_it_is_cut(cut, parameter, sink, tape):
+        return True
+    return _is_of_a_row(cut, parameter, sink, tape) or _is_of_a_chain(cut, sink, tape)
+
+
+def _is_recorded_in_vain(blocked: Blocked) -> bool:
+    """Whether autograd has recorded what is used with grad mode off alone: who freezes a module so
+    calls that very module there.
+
+        x = self.embed(x)
+        with torch.no_grad():
+            x = self.encoder(x)
+    """
+    return blocked.by.cut is Cut.GRAD_MODE and blocked.is_computed
 
 
 def is_deliberate(cut: Value, sink: Backward, tape: Tape) -> bool:
@@ -96,6 +113,40 @@ def _is_called_where_it_is_cut(
     where = cut.cut_stack or cut.stack
     users = _users(tape)[id(sink)].get(id(parameter), ())
     return any(user.stack == where for user in users if user is not cut)
+
+
+def _is_of_a_chain(cut: Value, sink: Backward, tape: Tape) -> bool:
+    """Whether the function that cuts has called several of its modules before, one on the result of
+    another: a frozen encoder is one module.
+
+        x = self.stem(x)
+        x = self.blocks(x)
+        x = x.detach()
+    """
+    if cut.cut is not Cut.DETACH:
+        return False
+    where = cut.cut_stack or cut.stack
+    layers = {id(user) for users in _users(tape)[id(sink)].values() for user in users}
+    below = {id(value): value for value in _graph_below(cut, where) if id(value) in layers}
+    last = list(below.values())[:1]
+    called = {_called_from(where, value) for value in ancestors(*last) if id(value) in below}
+    return len(called) > 1
+
+
+def _graph_below(cut: Value, where: tuple[Span, ...]) -> Iterator[Value]:
+    """What a cut ends the graph of, nearest first: as far as the function that cuts has made it, or
+    has called what did.
+    """
+    return (
+        value
+        for value in ancestors(*cut.inputs)
+        if value.requires_grad and value.stack[: len(where)] == where
+    )
+
+
+def _called_from(where: tuple[Span, ...], value: Value) -> Span:
+    """Where a function has made a value, or has called what made it."""
+    return (*value.stack, value.at)[len(where)]
 
 
 def _is_of_a_row(cut: Value, parameter: Parameter, sink: Backward, tape: Tape) -> bool:
