@@ -136,11 +136,13 @@ def _warm_up() -> None:
     import gradlint.cli
     import gradlint.rule
     import gradlint.trace.run
+    from gradlint.library.effects import lookup
     from gradlint.trace import probes
 
     torch.set_num_threads(1)
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     gradlint.rule.at_run_time()  # imports the module of each rule
+    lookup("torch.add")  # reads the tables of operations
     for probe in pkgutil.iter_modules(probes.__path__, f"{probes.__name__}."):
         importlib.import_module(probe.name)
     ready_to_fork()

@@ -286,7 +286,7 @@ class Assembler:
                 stack(op.held.place),
             )
             made.order = self._order(op.held.serial)
-            made.name, made.text = ".".join(op.held.path) or op.held.name or "parameter", ""
+            made.name, made.text = ".".join(op.held.path) or _name(op.held) or "parameter", ""
             made.storage = self.storage(op.held.cell) if op.held.cell is not None else None
             made.flags |= self._flags(op.held)
             self._held.setdefault(id(op.held), made)
@@ -313,7 +313,7 @@ class Assembler:
         """The identity of a parameter, with the modules that it is part of."""
         known = self._parameters.get(id(held))
         if known is None:
-            name = held.path[-1] if held.path else held.name or "parameter"
+            name = held.path[-1] if held.path else _name(held) or "parameter"
             alike = at(held.place), stack(held.place), tuple(map(str, held.path))
             known = tape.Parameter(name, self.module(held.path[:-1]), alike[0], stack=alike[1])
             known.number = self._alike[alike]
@@ -323,7 +323,9 @@ class Assembler:
 
     def _flags(self, held: Held) -> frozenset[str]:
         moved = self.session.movement.moved.get(held)
+        is_named = bool(held.path or _name(held))
         flags = {"loaded": held.is_loaded, "moved": moved is True, "still": moved is False}
+        flags["unnamed"] = not is_named
         return frozenset(name for name, is_so in flags.items() if is_so)
 
     def _order(self, serial: int) -> int:
@@ -723,6 +725,13 @@ class Assembler:
         if total is not None and ("unseen" in kept.flags or _is_older(kept, now)):
             return  # the term was there before the loop, or nobody saw when it was made
         yield tape.Kept(at=note.facts.get("at", NOWHERE), value=kept, how=note.facts["how"])
+
+
+def _name(held: Held) -> str:
+    """What a parameter is called: by its module, else by what `nn.Parameter(…)` is bound to."""
+    if held.name or not held.is_seen or not held.place:
+        return held.name
+    return bindings.name(held.place[0].code, held.place[0].instruction)
 
 
 def _path(first: tuple[Held, int] | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ instruction. Lines, columns and loops are worked out when a report asks for them
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import os
@@ -100,15 +101,28 @@ def scopes() -> Iterator[tuple[CodeType, Mapping[str, Any]]]:
 
 def users_files() -> list[str]:
     """The files of the user's of which something has run, or that were imported."""
-    ran = {os.path.realpath(code.co_filename) for code in _judged if _users.get(id(code))}
+    ran = {_real(code.co_filename) for code in _judged if _users.get(id(code))}
     imported = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    files = {os.path.realpath(file) for file in imported if file and is_users_path(file)}
+    files = {_real(file) for file in imported if file and is_users_path(file)}
     return sorted(ran | set(filter(os.path.isfile, files)))  # that of `torch.ops` is `_ops.py`
+
+
+def _real(file: str) -> str:
+    """The path of a file without symbolic links; a folder is resolved once for all of its files."""
+    if os.path.islink(file) or not os.path.isabs(file):
+        return os.path.realpath(file)
+    folder, name = os.path.split(file)
+    return os.path.join(_real_folder(folder), name)
+
+
+@functools.cache
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
 
 
 def is_users_path(file: str) -> bool:
     """Whether a file of Python is the user's."""
-    path = os.path.realpath(file)
+    path = _real(file)
     if path.startswith(tuple(_own)) or ipython_cell(file):
         return True
     if file.startswith("<") or not file.endswith(".py"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import functools
 from collections.abc import Iterator, Sequence
 from types import CodeType
 
@@ -23,6 +24,12 @@ from gradlint.trace.source import (
 _FOR_ITER = dis.opmap["FOR_ITER"]
 AnyLoop = ast.For | ast.AsyncFor | ast.While
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+# what has statements of the same function inside
+_BLOCKS = (
+    *_LOOPS,
+    *(ast.If, ast.Try, ast.TryStar, ast.ExceptHandler),
+    *(ast.With, ast.AsyncWith, ast.Match, ast.match_case),
+)
 _WINDOWS = ("islice", "batched")
 _FRAMES = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # of comprehensions
 
@@ -113,18 +120,31 @@ def iterates(code: CodeType, instruction: int) -> bool:
     return instruction >= 0 and code.co_code[instruction] == _FOR_ITER
 
 
-def around(node: ast.AST, at: Position, iterates: bool) -> Iterator[AnyLoop]:
+def around(function: ast.AST, at: Position, iterates: bool) -> Iterator[AnyLoop]:
     """The loops of a function around a place, outermost first."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            continue
-        if isinstance(child, _LOOPS):
-            header = child.test if isinstance(child, ast.While) else child.iter
-            inside = any(contains(each, at) for each in child.body)
-            tests = isinstance(child, ast.While) and contains(header, at)
-            if inside or tests or (iterates and at in (extent(header), extent(child))):
-                yield child
-        yield from around(child, at, iterates)
+    for loop in _loops_of(function):
+        header = loop.test if isinstance(loop, ast.While) else loop.iter
+        inside = any(contains(each, at) for each in loop.body)
+        tests = isinstance(loop, ast.While) and contains(header, at)
+        if inside or tests or (iterates and at in (extent(header), extent(loop))):
+            yield loop
+
+
+@functools.cache
+def _loops_of(function: ast.AST) -> tuple[AnyLoop, ...]:
+    """All loops of a function, an outer one before those inside of it."""
+    return tuple(each for each in _statements(function) if isinstance(each, _LOOPS))
+
+
+def _statements(block: ast.AST) -> Iterator[ast.AST]:
+    """The statements below a node, each before those inside of it; not those of a function or class
+    that is defined there.
+    """
+    for _, part in ast.iter_fields(block):
+        for each in part if isinstance(part, list) else ():
+            if isinstance(each, _BLOCKS):
+                yield each
+                yield from _statements(each)
 
 
 def contains(node: ast.AST, at: Position) -> bool:
@@ -133,6 +153,7 @@ def contains(node: ast.AST, at: Position) -> bool:
     return (line, column) <= at[:2] and at[2:] <= (end_line, end_column)
 
 
+@functools.cache
 def _loop(path: str, node: AnyLoop, within: ast.AST) -> Loop:
     if isinstance(node, ast.While):
         return Loop(path, node.lineno, node.col_offset, "while", (), ast.unparse(node.test), True)

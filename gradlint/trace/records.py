@@ -53,6 +53,7 @@ class Held:
     frozen_at: Place = ()
     cell: Cell | None = None
     is_loaded: bool = False  # its values came out of a file
+    is_seen: bool = False  # `nn.Parameter(…)` itself was seen, at `place`
     serial: int = field(default_factory=lambda: next(serial))
 
 

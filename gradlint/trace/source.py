@@ -147,8 +147,16 @@ def source_file(path: str) -> _File:
         return found
     found.functions[1, "<module>"] = tree
     for node in ast.walk(tree):
-        _index(found, node)
+        if isinstance(node, _INDEXED):
+            _index(found, node)
     return found
+
+
+_INDEXED = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Return, ast.With, ast.AsyncWith),
+    *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Subscript, ast.Compare),
+    *(ast.Attribute, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
 
 
 def _index(found: _File, node: ast.AST) -> None:

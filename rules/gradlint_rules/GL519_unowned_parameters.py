@@ -149,7 +149,7 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
         )
         is_starved = tape.traced and next(s for s in steps if s.order > sink.order).starved
         # what trains learned numbers of their own trains no model beside them
-        is_their_own = bool(sink.leaves) and all(_own_root(leaf, tape) for leaf in sink.leaves)
+        is_their_own = bool(sink.leaves) and all(_own_root(leaf) for leaf in sink.leaves)
         if is_all and not is_starved and not is_their_own:
             continue
         chosen = {
@@ -160,7 +160,7 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
         if chosen == {None}:
             continue  # an image is optimised through the model
         for leaf in sink.leaves:
-            root = _root_of(leaf) or _own_root(leaf, tape)
+            root = _root_of(leaf) or _own_root(leaf)
             if (
                 root is not None
                 and root not in chosen
@@ -185,13 +185,10 @@ def _root_of(leaf: Value) -> int | None:
     return None if module.unseen else id(module)
 
 
-def _own_root(leaf: Value, tape: Tape) -> int | None:
-    """What stands for a model of a parameter that is part of none: a learned temperature.
-
-    A trace does not see how such a parameter is called and where it is made.
-    """
+def _own_root(leaf: Value) -> int | None:
+    """What stands for a model of a parameter that is part of none: a learned temperature."""
     own = leaf.parameter
-    if tape.traced or leaf.kind is not Kind.PARAMETER or leaf.assumed:
+    if leaf.kind is not Kind.PARAMETER or leaf.assumed or "unnamed" in leaf.flags:
         return None
     if own is None or own.module is not None:
         return None

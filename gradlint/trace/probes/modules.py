@@ -24,6 +24,7 @@ _LOADER = "from_pretrained"  # evidence by name: it makes a note of what would b
 
 def install(session: Session) -> None:
     """Put the probe in its place."""
+    session.replace(torch.nn.Parameter, "__new__", lambda original: _create(session, original))
     session.replace(Module, "__init__", lambda original: _init(session, original))
     session.replace(Module, "register_parameter", lambda original: _register(session, original))
     session.replace(Module, "__setattr__", lambda original: _set(session, original))
@@ -34,6 +35,22 @@ def install(session: Session) -> None:
         session.replace(Module, "__call__", lambda original: _call(session, original))
     )
     session.replace(Module, "_apply", lambda original: _apply(session, original))
+
+
+def _create(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    def create(cls: type, *args: Any, **kwargs: Any) -> Any:
+        made = original(cls, *args, **kwargs)
+        if not session.quiet:
+            session.guarded(_created, session, made)
+        return made
+
+    return create
+
+
+def _created(session: Session, parameter: torch.Tensor) -> None:
+    """`nn.Parameter(…)`: where a parameter is made that no module may ever hold."""
+    held = session.memory.held(parameter, nearest())
+    held.is_seen = not held.name
 
 
 def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,6 +165,8 @@ def _owners(session: Session) -> tuple[tuple[Held, int] | None, ...]:
 
 def _made(session: Session, name: str, parameter: torch.nn.Parameter) -> None:
     held = session.memory.held(parameter, nearest())
+    if held.is_seen:
+        held.place, held.is_seen = nearest(), False
     held.name = held.name or name
     held.is_loaded |= _runs(_LOADER)
     if parameter.dtype is torch.float16:
