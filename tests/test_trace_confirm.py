@@ -134,8 +134,8 @@ def test_a_run_that_ends_in_the_error_of_a_finding_confirms_it_unexplained(
     loss.backward()
     """
     library = """
-    from gradlint.trace import recorder
-    recorder.Recorder._wrote = lambda *_: None
+    from gradlint.trace import inplace
+    inplace.Writes.wrote = lambda *_: None
     """
     assert [each[:2] for each in verdicts(tmp_path, body, library)] == [("GL201", "confirmed")]
 

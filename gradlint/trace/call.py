@@ -41,7 +41,7 @@ class Watch:
         """Begin to watch."""
         source.begin()
         probes.install(self.session)
-        self.session.find_modules()
+        self.session.names.find_modules()
         self.session.start()
 
     def end(self, raised: BaseException | None, name: str, value: object = None) -> Called:

@@ -281,7 +281,7 @@ def _keep_writes(session: Session, cells: Iterable[Cell]) -> None:
         each for cell in cells for each in cell.writes if not (each.counted or each.lasts)
     ):
         write.lasts = True
-        session.came_late(write.place)
+        session.attention.came_late(write.place)
 
 
 def _saved(node: Any, attribute: str) -> list[torch.Tensor]:

@@ -17,7 +17,7 @@ from gradlint.settings import Settings
 from gradlint.source import document
 from gradlint.tape import Backward, Cut, Tape, Value, graph
 from gradlint.trace import source
-from gradlint.trace.assemble import NOWHERE
+from gradlint.trace.places import NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,12 @@ from gradlint.finding import Span
 from gradlint.report._place import listed
 from gradlint.tape import Cut, Kind, Value, ancestors, constants, cuts
 from gradlint.trace import probes, source
-from gradlint.trace.assemble import Assembler, at, joined
+from gradlint.trace.assemble import Assembler
 from gradlint.trace.findings import place
 from gradlint.trace.frames import nearest
+from gradlint.trace.places import at
 from gradlint.trace.session import Session
+from gradlint.trace.values import joined
 
 _SHOWN = 6  # names
 _WHY = {
@@ -127,10 +129,11 @@ class _Explained:
     ) -> None:
         assembler = Assembler(session, "test")
         place = nearest()
-        values = [assembler.value(session.memory.of(loss, place)) for loss in losses]
+        values = [assembler.values.value(session.memory.of(loss, place)) for loss in losses]
         self.loss = values[0] if len(values) == 1 else joined(values, at(place), 0)
         self.parameters = {
-            name: assembler.parameter(session.memory.held(each)) for name, each in wanted.items()
+            name: assembler.values.parameter(session.memory.held(each))
+            for name, each in wanted.items()
         }
 
     def is_only_zero(self, name: str, gradient: torch.Tensor) -> bool:

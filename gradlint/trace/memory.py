@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -220,3 +220,16 @@ def storage_key(tensor: torch.Tensor) -> int:
         return int(getattr(storage, "_cdata", None) or storage.data_ptr())
     except (NotImplementedError, RuntimeError):
         return 0
+
+
+def tensors(things: Iterable[Any], depth: int = 3) -> list[torch.Tensor]:
+    """The tensors among arguments, also those in lists, tuples and dicts."""
+    found: list[torch.Tensor] = []
+    for thing in things:
+        if isinstance(thing, torch.Tensor):
+            found.append(thing)
+        elif depth and isinstance(thing, (list, tuple)):
+            found += tensors(thing, depth - 1)
+        elif depth and isinstance(thing, dict):
+            found += tensors(thing.values(), depth - 1)
+    return found

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 
 from gradlint.report._place import listed
 from gradlint.trace.records import Held
-from gradlint.trace.session import Session, Stepper
+from gradlint.trace.session import Session
+from gradlint.trace.steppers import Stepper
 
 _SHOWN = 8
 
 
 def explained(session: Session) -> Iterator[str]:
     """The parameters that no step had a gradient of."""
-    if not session.compiled or session.runs_eagerly:
+    if not session.attention.compiled or session.attention.runs_eagerly:
         return
     starved: dict[Stepper, set[Held]] = {}
     for note in session.notes:

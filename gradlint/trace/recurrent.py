@@ -21,8 +21,8 @@ def backward_failed(session: Session, note: Note, error: RuntimeError) -> None:
     if _REFUSED in str(error):
         used = {op.held for op in lineage(note.facts["ops"]) if op.held is not None}
         session.refused_in_eval += [
-            session.part(layer)
-            for layer in _in_eval(reference() for reference in session.modules)
+            session.names.part(layer)
+            for layer in _in_eval(reference() for reference in session.names.modules)
             if any(session.memory.held(parameter) in used for parameter in layer.parameters())
         ]
 

@@ -18,11 +18,11 @@ from gradlint.rule import at_run_time
 from gradlint.tape import Tape
 from gradlint.texts import Texts
 from gradlint.trace import frames, opaque, ranks, recurrent, replicas, routes, source, trainers
-from gradlint.trace.assemble import at
 from gradlint.trace.confirm import Confirmation
 from gradlint.trace.findings import Place, Told
 from gradlint.trace.html import page
 from gradlint.trace.launch import Ending
+from gradlint.trace.places import at
 from gradlint.trace.session import Session
 from gradlint.trace.text import as_text
 

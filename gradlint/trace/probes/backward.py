@@ -14,7 +14,8 @@ from gradlint.trace.capture import is_captured
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import here, is_direct
 from gradlint.trace.records import Note, Op, serial
-from gradlint.trace.session import Session, Stepper
+from gradlint.trace.session import Session
+from gradlint.trace.steppers import Stepper
 
 
 def install(session: Session) -> None:
@@ -142,9 +143,9 @@ def _noted(
     )
     note.facts["scaler"] = _scaler(session, losses, ops)
     note.facts["autocast"] = session.autocast
-    session.name_parameters()
-    session.seen_sink(note.place)
-    session.trained_in_eval()
+    session.names.name_parameters()
+    session.attention.seen_sink(note.place)
+    session.attention.trained_in_eval()
     session.collectives.add("backward", note.place)
     if session.timeline.wanted and not any(map(is_captured, losses)):
         for loss in losses:

@@ -12,7 +12,7 @@ import torch
 from gradlint.tape import Cut, Kind
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import here, nearest
-from gradlint.trace.recorder import tensors
+from gradlint.trace.memory import tensors
 from gradlint.trace.records import Op, serial
 from gradlint.trace.session import Session
 

@@ -16,8 +16,8 @@ import torch
 
 from gradlint.tape import Cut, Kind
 from gradlint.trace.frames import here
+from gradlint.trace.memory import tensors
 from gradlint.trace.private import sequence_number
-from gradlint.trace.recorder import tensors
 from gradlint.trace.records import Op, serial
 from gradlint.trace.session import Session
 
@@ -35,7 +35,7 @@ def install(session: Session) -> None:
 
 def _compile(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def compile_(*args: Any, **kwargs: Any) -> Any:
-        if not (session.quiet or session.compiled):
+        if not (session.quiet or session.attention.compiled):
             session.guarded(_meet, session)
         return original(*args, **kwargs)
 
@@ -44,8 +44,8 @@ def _compile(session: Session, original: Callable[..., Any]) -> Callable[..., An
 
 def _meet(session: Session) -> None:
     """The program compiles something for the first time."""
-    session.meet_compiler()
-    if session.runs_eagerly:
+    session.attention.meet_compiler()
+    if session.attention.runs_eagerly:
         return
     from torch._dynamo import eval_frame  # takes a second, as what is compiled then does anyway
 
@@ -124,7 +124,7 @@ def _returned(
             op.inputs = (*flowing, *(memory.of(leaf, place) for leaf in leaves))
             op.requires_grad, op.sequence = True, (before, sequence_number())
         elif not torch.is_grad_enabled():
-            op.cut, op.cut_place = Cut.GRAD_MODE, session.grad_off
+            op.cut, op.cut_place = Cut.GRAD_MODE, session.gradmode.off
         elif any(source.requires_grad for source in sources) or _has_parameters(compiled):
             op.kind, op.inputs, op.flags = Kind.DATA, (), frozenset({"compiled"})
         memory.remember(out, op)

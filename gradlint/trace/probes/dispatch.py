@@ -22,7 +22,7 @@ def install(session: Session) -> None:
     that stood there.
     """
     if all(callable(getattr(overrides, name, None)) for name in ("_pop_mode", "_push_mode", _NAME)):
-        session.before_compiling.append(session.put(overrides, _NAME, _WithoutMode))
+        session.attention.before_compiling.append(session.put(overrides, _NAME, _WithoutMode))
 
 
 class _WithoutMode:

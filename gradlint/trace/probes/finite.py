@@ -16,7 +16,8 @@ import torch
 from gradlint.trace.capture import is_captured
 from gradlint.trace.explain import lineage, maker_of, nodes, saved
 from gradlint.trace.records import ROW_OF_NOTHING, Op
-from gradlint.trace.session import Session, Stepper
+from gradlint.trace.session import Session
+from gradlint.trace.steppers import Stepper
 
 _SUSPECTS = frozenset([
     "Acos", "Acosh", "Asin", "Atan2", "Atanh", "Cdist", "Dist", "Div", "Hypot", "LinalgVectorNorm",

@@ -14,8 +14,8 @@ import torch
 from gradlint.tape import Cut, Kind
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Frame, here, is_users
+from gradlint.trace.memory import tensors
 from gradlint.trace.private import sequence_number
-from gradlint.trace.recorder import tensors
 from gradlint.trace.records import Op, serial
 from gradlint.trace.session import Session
 from gradlint.trace.source import returning
@@ -35,11 +35,11 @@ def _apply(session: Session, original: Callable[..., Any]) -> Callable[..., Any]
         began = len(session.notes)
         before = sequence_number()
         given = session.guarded(_given, session, args)
-        off, session.grad_off = session.grad_off, ()
+        off, session.gradmode.off = session.gradmode.off, ()
         try:
             out = original(cls, *args, **kwargs)
         finally:
-            session.grad_off = off
+            session.gradmode.off = off
         session.guarded(_applied, session, cls, args, given or (), out, before, began)
         return out
 
@@ -86,7 +86,7 @@ def _applied(
         if not tensor.requires_grad and any(source.requires_grad for source in inputs):
             made.cut = Cut.CHECKPOINT if checkpointed else Cut.NON_DIFFERENTIABLE
             if not torch.is_grad_enabled():
-                made.cut, made.cut_place = Cut.GRAD_MODE, session.grad_off
+                made.cut, made.cut_place = Cut.GRAD_MODE, session.gradmode.off
         session.memory.remember(tensor, made)
         if session.recording and tensor.requires_grad and not checkpointed:
             _await_gradients(session, cls, args, made, tensor.grad_fn)

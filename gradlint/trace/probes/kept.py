@@ -147,7 +147,7 @@ def _pile_of_results(session: Session, piles: _Piles) -> tuple[Op, str, Span] | 
         piles.seen[id(container)] = now
         if not piles.is_suspected:
             piles.is_suspected = True
-            session.look_again()
+            session.attention.look_again()
         steps = len({op.step for op in inside})
         has_grown = known is not None and known.has_grown_to(now, session.memory.step - HORIZON)
         if steps < _PILE or not has_grown or _is_needed(inside, piles.sinks):

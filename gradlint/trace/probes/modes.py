@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gradlint.trace.frames import is_users
+from gradlint.trace.gradmode import switch
 from gradlint.trace.session import Session
 
 _DIFFERS = (
@@ -35,7 +36,7 @@ def _manager(session: Session, original: Callable[..., Any]) -> Callable[..., An
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if not session.quiet:
-            session.guarded(session.manager_made, self)
+            session.guarded(session.gradmode.manager_made, self)
 
     return make
 
@@ -45,7 +46,7 @@ def _inference(session: Session, original: Callable[..., Any]) -> Callable[..., 
         had = torch.is_grad_enabled()
         out = original(self, *args)
         if not session.quiet and torch.is_grad_enabled() != had:
-            session.guarded(session.grad_mode_changed, not had, self, True)
+            session.guarded(session.gradmode.changed, not had, self, True)
         return out
 
     return switch
@@ -66,7 +67,7 @@ def _made(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         original(self, device_type, *args, **kwargs)
         wanted = kwargs.get("enabled", args[1] if len(args) > 1 else True)
         if not session.quiet and not session.depth:
-            session.guarded(session.manager_made, self)
+            session.guarded(session.gradmode.manager_made, self)
             session.guarded(amp_made, session, "torch.autocast", str(device_type), bool(wanted))
 
     return make
@@ -90,7 +91,7 @@ def _switched(session: Session, autocast: Any, enters: bool) -> None:
     session.autocast = next(
         (each for each in (device, "cuda", "cpu") if torch.is_autocast_enabled(each)), None
     )
-    place = session.entered_by(autocast, session.switch())
+    place = session.gradmode.entered_by(autocast, switch())
     session.note("autocast", place, device=device, enabled=bool(autocast._enabled), entered=enters)
 
 
@@ -133,12 +134,12 @@ def _mode_set(
         parts
         and not mode
         and not awake
-        and all(session.asleep_by(part) is module for part in parts)
+        and all(session.attention.asleep_by(part) is module for part in parts)
     ):
         return  # `model.train(was_training)` in a model that an `eval()` has left in eval mode
-    session.happened("train", module=session.part(module), training=mode, matters=bool(parts))
+    session.happened("train", module=session.names.part(module), training=mode, matters=bool(parts))
     for part in parts:
-        session.asleep.pop(part, None)
-    session.asleep.update((part, weakref.ref(module)) for part in awake)
+        session.attention.asleep.pop(part, None)
+    session.attention.asleep.update((part, weakref.ref(module)) for part in awake)
     if parts and not mode:
-        session.evaluated(module)
+        session.attention.evaluated(module)

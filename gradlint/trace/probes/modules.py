@@ -14,7 +14,7 @@ import torch
 
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place, here, is_users, nearest, running, scopes
-from gradlint.trace.recorder import tensors
+from gradlint.trace.memory import tensors
 from gradlint.trace.records import Held, Op
 from gradlint.trace.session import Session
 
@@ -31,7 +31,7 @@ def install(session: Session) -> None:
     session.replace(Module, "load_state_dict", lambda original: _load(session, original))
     session.replace(Module, "add_module", lambda original: _add(session, original))
     session.replace(Module, "__setstate__", lambda original: _restore(session, original))
-    session.before_compiling.append(
+    session.attention.before_compiling.append(
         session.replace(Module, "__call__", lambda original: _call(session, original))
     )
     session.replace(Module, "_apply", lambda original: _apply(session, original))
@@ -57,7 +57,7 @@ def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if not session.quiet:
-            session.guarded(session.module_made, self)
+            session.guarded(session.names.module_made, self)
 
     return make
 
@@ -75,7 +75,7 @@ def _restored(session: Session, module: torch.nn.Module) -> None:
     """A module was copied or loaded, which neither calls its `__init__` nor registers its
     parameters.
     """
-    session.modules.append(weakref.ref(module))
+    session.names.modules.append(weakref.ref(module))
     is_copied = _runs("deepcopy")
     for name, parameter in module._parameters.items():
         if parameter is not None:
@@ -119,7 +119,11 @@ def _runs(name: str) -> bool:
 
 def _call(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if session.calling or session.quiet or not (session.recording or session.evaluations):
+        if (
+            session.calling
+            or session.quiet
+            or not (session.recording or session.attention.evaluations)
+        ):
             return original(self, *args, **kwargs)
         session.calling = True
         try:
@@ -135,16 +139,16 @@ def _call(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
 def _called(session: Session, module: Any, out: Any) -> None:
     """An outermost module was called."""
     result = next(iter(tensors([out])), None)
-    session.evaluations = max(0, session.evaluations - 1)
+    session.attention.evaluations = max(0, session.attention.evaluations - 1)
     if result is not None:
         place = here()
         op = session.memory.of(result, place)
-        first = session.first_parameter(module)
-        owners, woken = _owners(session), session.woken(module)
+        first = session.names.first_parameter(module)
+        owners, woken = _owners(session), session.attention.woken(module)
         session.note(
             "module",
             place,
-            path=session.part(module),
+            path=session.names.part(module),
             first=first,
             op=op,
             owners=owners,
@@ -159,7 +163,7 @@ def _owners(session: Session) -> tuple[tuple[Held, int] | None, ...]:
     found: list[tuple[Held, int] | None] = []
     for code, names in scopes():
         owner = names.get(code.co_varnames[0]) if code.co_argcount else None
-        found.append(session.first_parameter(owner) if isinstance(owner, Module) else None)
+        found.append(session.names.first_parameter(owner) if isinstance(owner, Module) else None)
     return tuple(found)
 
 
@@ -246,7 +250,7 @@ def _contained(
     if module is None or not inside:
         return
     known = {id(parameter) for parameter in module.parameters()}
-    path = ".".join((*session.part(module), name))
+    path = ".".join((*session.names.part(module), name))
     beside = _beside(session, module)
     for parameter in inside:
         if id(parameter) not in known:
@@ -297,7 +301,9 @@ def _attached(session: Session, name: str, value: Any) -> None:
     """Parameters became part of a module after an optimizer was made."""
     for parameter in _parameters(value):
         held = session.memory.held(parameter, nearest())
-        session.came_late(session.happened("fact", what="attached", held=held, detail=name).place)
+        session.attention.came_late(
+            session.happened("fact", what="attached", held=held, detail=name).place
+        )
 
 
 def _parameters(thing: Any) -> list[torch.nn.Parameter]:

@@ -15,7 +15,8 @@ from gradlint.trace.capture import is_captured
 from gradlint.trace.counting import counted
 from gradlint.trace.frames import nearest
 from gradlint.trace.records import Held
-from gradlint.trace.session import Clearing, Session, Stepper, Stop
+from gradlint.trace.session import Session, Stop
+from gradlint.trace.steppers import Clearing, Stepper
 
 Optimizer = torch.optim.Optimizer
 
@@ -84,7 +85,7 @@ def _identity(session: Session, parameter: torch.Tensor, stepper: Stepper) -> He
     identity = session.memory.held(parameter, place)
     if known is not None and known.kind is Kind.LEAF:
         known.held = identity
-        identity.name = identity.name or session.variable(parameter)
+        identity.name = identity.name or session.names.variable(parameter)
     return identity
 
 
@@ -117,8 +118,8 @@ def _made(session: Session, optimizer: Any) -> None:
             stepper,
             [parameter for group in optimizer.param_groups for parameter in group["params"]],
         )
-    session.name_parameters()
-    session.look_again()
+    session.names.name_parameters()
+    session.attention.look_again()
     session.happened("optimizer", stepper=stepper, leaves=_leaves(session, optimizer))
 
 
@@ -240,7 +241,7 @@ def _before(session: Session, optimizer: Any) -> None:
             index for index, parameter in enumerate(parameters) if not parameter.requires_grad
         }
         if starved != stepper.starved and stepper.steps:
-            session.look_again()
+            session.attention.look_again()
         stepper.starved = starved
         if not stepper.is_kept:
             stepper.is_kept = True

@@ -18,6 +18,7 @@ import torch
 from gradlint.tape import Cut
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place
+from gradlint.trace.gradmode import switch
 from gradlint.trace.private import enter_mode, pop_mode, top_mode
 from gradlint.trace.records import Note, Op, serial
 from gradlint.trace.session import Session
@@ -34,10 +35,10 @@ def install(session: Session) -> None:
     """Put the probe in its place."""
     regions = _Regions(session)
     session.on_loss.append(regions.loss)
-    session.before_compiling.append(regions.give_up)
+    session.attention.before_compiling.append(regions.give_up)
     for cls in (torch.no_grad, torch.set_grad_enabled, torch.inference_mode):
         for name, wrap in (("__enter__", regions.enter), ("__exit__", regions.leave)):
-            session.before_compiling.append(session.replace(cls, name, wrap))
+            session.attention.before_compiling.append(session.replace(cls, name, wrap))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +107,9 @@ class _Regions:
             or top_mode() is not session.recorder
         ):
             return
-        place = session.switch()
+        place = switch()
         key = _key(place)
-        blamed = {key, _key(session.grad_off)}  # a cut is laid to what made the manager
+        blamed = {key, _key(session.gradmode.off)}  # a cut is laid to what made the manager
         is_known = self._seen.get(key, 0) >= _SEEN and self._feeding.isdisjoint(blamed)
         is_left_out = is_known and session.step >= _STEPS and not session.recording
         self._now = _Region(manager, place, next(serial), is_left_out)

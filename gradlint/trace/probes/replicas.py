@@ -104,7 +104,7 @@ def _module(session: Session, wrapper: Any) -> Any:
 def _told(session: Session, what: str, wrapper: Any) -> None:
     inner = wrapper.__dict__.get("_modules", {}).get("module")
     if inner is not None:
-        session.happened("fact", what=what, first=session.first_parameter(inner), detail="")
+        session.happened("fact", what=what, first=session.names.first_parameter(inner), detail="")
 
 
 def _failed(session: Session, wrapper: Any, error: RuntimeError) -> None:

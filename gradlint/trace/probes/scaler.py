@@ -9,11 +9,12 @@ import torch
 
 from gradlint.tape import Kind
 from gradlint.trace.frames import here
+from gradlint.trace.memory import tensors
 from gradlint.trace.probes.modes import amp_made
 from gradlint.trace.probes.optimizer import held
-from gradlint.trace.recorder import tensors
 from gradlint.trace.records import Op, serial
-from gradlint.trace.session import Session, Stepper, Stop
+from gradlint.trace.session import Session, Stop
+from gradlint.trace.steppers import Stepper
 
 SCALE = "GradScaler.scale"
 

@@ -22,7 +22,7 @@ _OF_IMPORTS = ("importlib", "_bootstrap")  # both in the name of the file, as CP
 
 def install(session: Session) -> None:
     """Put the probe in its place; compilers know `warnings.warn`, which goes back for them."""
-    session.before_compiling.append(session.replace(warnings, "warn", _warn))
+    session.attention.before_compiling.append(session.replace(warnings, "warn", _warn))
     session.replace(warnings, "_showwarnmsg", _show)
     # they come to `_show`, which finds their line
     warnings.filterwarnings("always", module=r"gradlint\.trace\.")

@@ -1,0 +1,58 @@
+"""The recorder off for a while: inside a backward pass or an optimizer step."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gradlint.trace.private import enter_mode, pop_mode, top_mode
+
+if TYPE_CHECKING:
+    from gradlint.trace.session import Session
+
+Result = TypeVar("Result")
+
+
+class Pause:
+    """Takes the recorder off the stack of modes where it is on top, and silences it where it is
+    not.
+    """
+
+    __slots__ = ("_on_top", "_session", "_was")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> Pause:
+        session = self._session
+        session.depth += 1
+        self._was = session.quiet
+        self._on_top = top_mode() is session.recorder
+        if self._on_top:
+            pop_mode()
+        else:
+            session.quiet = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        session = self._session
+        session.depth -= 1
+        if self._on_top:
+            enter_mode(session.recorder)
+        session.quiet = self._was
+
+    def lifted(self, function: Callable[..., Result]) -> Callable[..., Result]:
+        """`function` with the recorder on: the closure that an optimizer calls in its step is the
+        program's.
+        """
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Result:
+            self.__exit__()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.__enter__()
+
+        return call
