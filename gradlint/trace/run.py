@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 import torch
 
-from gradlint import checker, config, output
+from gradlint import config, output
 from gradlint.finding import Finding
 from gradlint.rule import rules
 from gradlint.settings import Selection
@@ -197,6 +197,8 @@ def _report(
 
 def _static(settings_for: SettingsFor) -> Sequence[Finding]:
     """What `gradlint check` says of the files that ran."""
+    from gradlint import checker  # much, and only `--confirm` asks for it
+
     files = [pathlib.Path(source.shown(file)) for file in frames.users_files()]
     return checker.check(files, settings_for, jobs=1, given={}).findings
 
