@@ -14,7 +14,8 @@ from pathlib import Path
 
 from gradlint import library
 from gradlint.analyzer import RECURSION_LIMIT
-from gradlint.interpret.session import Session, run_entry
+from gradlint.interpret.running import run_entry
+from gradlint.interpret.session import Session
 from gradlint.program.entries import entries
 from gradlint.program.modules import Program
 from gradlint.source.parse import Source, decode, parse

@@ -17,7 +17,8 @@ from gradlint.dataclass import dataclass
 from gradlint.digests import content_of, digest, digest_of_text
 from gradlint.finding import Finding, Span
 from gradlint.interpret.gaps import Gap
-from gradlint.interpret.session import Session, run_entry, run_more
+from gradlint.interpret.running import run_entry, run_more
+from gradlint.interpret.session import Session
 from gradlint.paths import Paths
 from gradlint.program import callers
 from gradlint.program.entries import Entry, Ran, backwards, entries, in_order

@@ -12,7 +12,7 @@ from bombs import programs
 from commandline import bounded
 
 from gradlint import analysis, analyzer, library
-from gradlint.interpret import calls, calm, machine, paths, session, sweeps
+from gradlint.interpret import calls, calm, entering, machine, paths, running, session, sweeps
 from gradlint.program import filling, modules
 from gradlint.program.entries import entries
 from gradlint.room import roomy
@@ -132,7 +132,7 @@ def steps(program: pathlib.Path) -> int:
     taken = 0
     for entry in entries(parsed):
         own = session.Session(modules.Program(read))
-        session.run_entry(own.program, program, entry, own)
+        running.run_entry(own.program, program, entry, own)
         taken += own.steps
     return taken
 
@@ -311,7 +311,7 @@ def test_a_method_is_entered_again_where_its_object_was_made_only_before_the_res
         "GL501",
         "GL504",
     ]
-    monkeypatch.setattr(session, "MOST_UNTRAINED", 50)
+    monkeypatch.setattr(running, "MOST_UNTRAINED", 50)
     assert [each.code for each in analysis.analyze([program], select=lambda _: True).findings] == [
         "GL501",
         "GL504",
@@ -361,7 +361,7 @@ def test_of_what_trains_nothing_a_constructor_is_given_up_and_not_the_method(
 ) -> None:
     program = tmp_path / "model.py"
     program.write_text(
-        ASIDE.format(prints="\n        ".join(["print(0)"] * (session.MOST_PREPARING + 10)))
+        ASIDE.format(prints="\n        ".join(["print(0)"] * (entering.MOST_PREPARING + 10)))
     )
     ran = analysis.analyze([program], select=lambda code: code == "GL402", without_parts=[program])
     assert [each.code for each in ran.findings] == ["GL402"]

@@ -11,7 +11,8 @@ import shutil
 import pytest
 
 from gradlint import analyzer, checker, config
-from gradlint.interpret.session import Session, run_entry
+from gradlint.interpret.running import run_entry
+from gradlint.interpret.session import Session
 from gradlint.program.entries import Entry
 from gradlint.program.modules import Program
 from gradlint.source.files import discover

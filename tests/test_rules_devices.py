@@ -139,8 +139,8 @@ def train(model, batches, optimizer, device):
 def test_what_a_version_asks_for_is_not_told_where_the_other_side_is_not_run(
     steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradlint.interpret.session.MOST_STEPS", steps)
-    monkeypatch.setattr("gradlint.interpret.session.MOST_UNTRAINED", steps)
+    monkeypatch.setattr("gradlint.interpret.running.MOST_STEPS", steps)
+    monkeypatch.setattr("gradlint.interpret.running.MOST_UNTRAINED", steps)
     path = pathlib.Path("train.py")
     found = analyze([path], select="GL402".__eq__, sources={path: GATED}).findings
     assert [each.at.line for each in found] == [10]

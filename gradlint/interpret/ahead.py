@@ -78,7 +78,7 @@ def show(m: Machine, branch: Branch) -> None:
     """Has the rounds shown in which a branch goes the other way."""
     for loop, number in branch.ahead:
         if loop.node is not None:
-            m.session.look_ahead(loop.node, number)
+            m.session.loops.look_ahead(loop.node, number)
 
 
 def _turn(m: Machine, number: Const) -> Turn | None:

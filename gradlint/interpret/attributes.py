@@ -211,7 +211,7 @@ def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | 
         found = guess(m, unknown, name, at)
         if found is not None:
             return found
-    kind = m.session.kind_of_field(unknown.symbol, name) if m.session.classes else ""
+    kind = m.session.parameters.kind_of_field(unknown.symbol, name)
     if kind:
         return Unknown(
             unknown.symbol.derive(("attribute", name), at.frame.text(at.node)), data=True, type=kind

@@ -73,10 +73,10 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
         node.test if refuses else None,
         keeps=filters.answer_that_keeps(node),
     )
-    m.session.is_uncounted = False
+    m.session.loops.is_uncounted = False
     value = conditions.ask(m, branch, node.test, frame)
-    if m.session.is_uncounted and leaves(node.then) and cycles.trains(m, node.behind, frame):
-        m.session.leads_to_training(m)  # if (i + 1) % n: continue
+    if m.session.loops.is_uncounted and leaves(node.then) and cycles.trains(m, node.behind, frame):
+        m.session.loops.leads_to_training(m)  # if (i + 1) % n: continue
     if branch.met:
         cycles.come_round(m, branch, node, frame)
     if branch.ahead:

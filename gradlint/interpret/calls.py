@@ -243,7 +243,7 @@ def bind_arguments(m: Machine, function: Function, call: Call) -> dict[str, Abst
         elif parameter.name in function.defaults and not call.open:
             bound[parameter.name] = function.defaults[parameter.name]
         else:
-            bound[parameter.name] = m.session.parameter(m, function, parameter)
+            bound[parameter.name] = m.session.parameters.given(m, function, parameter)
             _note_source(m, bound[parameter.name], call)
     return bound
 

@@ -48,13 +48,13 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
     left_out: list[Abstract] = []
     _clauses(m, node, 0, scope, finish, left_out)
     if any(sink.iteration == m.rounds and sink.sink != "autograd.grad" for sink in m.sinks[sinks:]):
-        m.session.trains_in(node)
+        m.session.loops.trains_in(node)
     if node.value is not None:
         return mapping
     if node.kind != "generator" and len(m.sinks) > sinks:
         retention.report_list(m, items, m.sinks[sinks:], frame.span(node.element))
     made = Sequence(node.kind, items, at=frame.span(node))
-    if not m.session.is_training(node):
+    if not m.session.loops.is_training(node):
         shorten(m, made)
     if left_out and not items:
         m.state.setdefault("all left out", []).append(made)
@@ -91,7 +91,7 @@ def _clauses(
         return False
 
     call = Call("for", [], {}, iterable, scope)
-    if not m.session.is_training(node):
+    if not m.session.loops.is_training(node):
         with m.loop("", m.listed) as loop:
             loop.target, loop.looks_up = target, filters.looks_up(node, target, iterable)
             m.iterate(source, visit, call)
@@ -101,7 +101,7 @@ def _clauses(
         with m.round(loop, scope.span(node), scope.text(iterable)):
             return visit(item)
 
-    with m.loop("for", m.session.batches) as loop:
+    with m.loop("for", m.session.loops.batches) as loop:
         loop.node = node
         m.iterate(source, step, call)
         if not is_endless(source):

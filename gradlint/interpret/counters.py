@@ -114,7 +114,7 @@ def meet(m: Machine, place: object, op: str, counter: Const, number: Const) -> N
     course = m.courses[place] = _course(m, before, counter, number, at)
     shown = before.turns(op, course) if before is not None else 0
     if shown > 1:
-        m.session.came_round(place, shown)
+        m.session.loops.came_round(place, shown)
     shown, is_written = course.lasts(op), number.at is not None or number is ZERO
     stays = is_written or (before is not None and before.number == number.value)
     if shown < 2 or counter.at is not None or not stays:
@@ -141,8 +141,8 @@ def meet(m: Machine, place: object, op: str, counter: Const, number: Const) -> N
         owner is not None,
         is_near,
     )
-    if is_near and m.session.counting(m) is not None:
-        m.session.comes_to(m, met.place, met.period, met.numbers)
+    if is_near and m.session.loops.counting(m) is not None:
+        m.session.loops.comes_to(m, met.place, met.period, met.numbers)
     else:
         m.branch.met.append(met)
 

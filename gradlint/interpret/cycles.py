@@ -42,9 +42,9 @@ def come_round(m: Machine, branch: Branch, node: ir.If, frame: Frame) -> None:
     block = [*node.source.body, *node.source.orelse, *node.behind]
     for met in branch.met:
         if met.is_near or _is_set_back(m, met, block, frame, 0):
-            if m.session.counting(m) is None and trains(m, block, frame):
-                m.session.leads_to_training(m)
-            m.session.comes_to(m, met.place, met.period, met.numbers)
+            if m.session.loops.counting(m) is None and trains(m, block, frame):
+                m.session.loops.leads_to_training(m)
+            m.session.loops.comes_to(m, met.place, met.period, met.numbers)
 
 
 def is_on_the_way(m: Machine, loop: Loop) -> bool:

@@ -55,7 +55,7 @@ def by_setting(m: Machine, test: Test) -> bool | None:
         return None
     _, value = m.state.get("options", {}).get(test.subject) or (
         None,
-        m.session.settings.get(test.subject),
+        m.session.parameters.settings.get(test.subject),
     )
     if not isinstance(value, Const) or not m.oracle.facts.allows(test.subject, value.value):
         return None
@@ -68,7 +68,7 @@ def is_setting(m: Machine, test: Test) -> bool:
     passes.
     """
     return is_option(m, test) or (
-        test.relation in ("true", "==") and m.session.is_given(test.subject)
+        test.relation in ("true", "==") and m.session.parameters.is_given(test.subject)
     )
 
 

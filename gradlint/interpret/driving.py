@@ -121,7 +121,7 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
     for parameter in entered.node.parameters:
         default = entered.defaults.get(parameter.name)
         if isinstance(default, Const):
-            given = m.session.parameter(m, entered, parameter)
+            given = m.session.parameters.given(m, entered, parameter)
             kind = _TYPES.get(type(default.value))
             if kind is not None and isinstance(given, Unknown) and not given.type:
                 given = Unknown(given.symbol, data=True, type=kind)
@@ -131,12 +131,12 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
             elif isinstance(default.value, bool) and isinstance(given, Unknown):
                 m.state.setdefault("call defaults", {})[given.symbol] = default.value
         elif isinstance(default, Sequence) and any(map(_is_none, default.items)):
-            found[parameter.name] = m.session.parameter(m, entered, parameter)
+            found[parameter.name] = m.session.parameters.given(m, entered, parameter)
         elif m.session.contract and isinstance(default, _KEPT):
             found[parameter.name] = default
         elif not m.session.contract and isinstance(default, Object) and default.module is None:
             # device=torch.device("cuda")
-            found[parameter.name] = m.session.parameter(m, entered, parameter)
+            found[parameter.name] = m.session.parameters.given(m, entered, parameter)
     return found
 
 
@@ -169,7 +169,7 @@ def _given(
     """
     taken = part.node.parameters[1:] if part.owner is not None else part.node.parameters
     known = {
-        parameter.name: given.get(parameter.name) or m.session.parameter(m, part, parameter)
+        parameter.name: given.get(parameter.name) or m.session.parameters.given(m, part, parameter)
         for parameter in taken
         if parameter.kind not in ("args", "kwargs")
     }
@@ -200,7 +200,7 @@ def _arguments(
     for parameter in taken:
         if parameter.kind in ("args", "kwargs"):
             continue
-        value = given.get(parameter.name) or m.session.parameter(m, part, parameter)
+        value = given.get(parameter.name) or m.session.parameters.given(m, part, parameter)
         if isinstance(value, Unknown) and value.type not in _PLAIN and parameter.name not in called:
             is_before = bool(opposed) and not has_prediction and parameter.name not in opposed
             if evidence.is_compared_with(parameter.name) or is_before:

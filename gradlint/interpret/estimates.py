@@ -92,20 +92,20 @@ def turns(m: Machine, start: int, stop: Unknown, step: int) -> range:
     A list that is made of it, `[draw() for _ in range(n)]`, has as many items as leave the same
     remainder.
     """
-    if not m.session.takes_batches(m):
+    if not m.session.loops.takes_batches(m):
         return range(_listed(m, start, stop, step))
     lengths = m.state.get("lengths", {})
     written = lengths.get(stop.symbol)
     number = estimated(m, stop) if written is None else written
     if number is None and stop.symbol in lengths:
-        number = m.session.batches
-    many = m.session.batches
+        number = m.session.loops.batches
+    many = m.session.loops.batches
     if number is not None:
         length = range_length(start, number, step)
         many = (
-            m.session.like(length)
+            m.session.loops.like(length)
             if _is_product(stop.symbol)
-            else m.session.shown(length, m.loops[-1])
+            else m.session.loops.shown(length, m.loops[-1])
         )
     _take(m, stop, Const(start + many * step, None, written))
     return range(many)
@@ -115,7 +115,7 @@ def _listed(m: Machine, start: int, stop: Unknown, step: int) -> int:
     """How many rounds are run of what trains nothing."""
     rounds = m.loops[-1].rounds if m.loops else 2
     number = estimated(m, stop) if m.loops and not m.loops[-1].over else None
-    return rounds if number is None else m.session.items(range_length(start, number, step))
+    return rounds if number is None else m.session.loops.items(range_length(start, number, step))
 
 
 def _is_product(symbol: Symbol) -> bool:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 @handles(EVALUATE, ir.Literal)
 def literal(m: Machine, node: ir.Literal, frame: Frame) -> Abstract:
-    if type(node.value) is int and node.value in m.session.periods.smaller:
-        return Const(m.session.periods.smaller[node.value], frame.span(node), node.value)
+    if type(node.value) is int and node.value in m.session.loops.periods.smaller:
+        return Const(m.session.loops.periods.smaller[node.value], frame.span(node), node.value)
     if node.cached is None:
         if not is_small(node.value):
             return m.unknown(

@@ -100,7 +100,7 @@ def is_counted(m: Machine) -> bool:
     """Whether a counter was met: then a list has as many items as leave the remainder of its
     length.
     """
-    return m.session.listed == m.session.batches
+    return m.session.loops.listed == m.session.loops.batches
 
 
 def is_in_full(m: Machine) -> None:
@@ -137,7 +137,7 @@ def shorten(m: Machine, made: Sequence) -> Sequence:
     are any.
     """
     if is_counted(m) and not any(_is_each_meant(item, MOST_WRITTEN) for item in made.items):
-        kept = made.items[: m.session.listed_as(len(made.items))]
+        kept = made.items[: m.session.loops.listed_as(len(made.items))]
         made.items, made.left_out = kept, len(made.items) - len(kept)
     return made
 
@@ -186,14 +186,12 @@ def key_value(m: Machine, mapping: Mapping, key: Any) -> Abstract:
 
 @handles(ITERATE, Tensor)
 def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
-    length = (
-        shapes.known_length(tensor) if m.loops and m.loops[-1].rounds == m.session.batches else None
-    )
+    loops = m.session.loops
+    takes_batches = bool(m.loops) and m.loops[-1].rounds == loops.batches
+    length = shapes.known_length(tensor) if takes_batches else None
     turns = rounds(m)
     if length is not None:
-        turns = range(
-            m.session.shown(length, m.loops[-1]) if m.session.trains(m) else m.session.items(length)
-        )
+        turns = range(loops.shown(length, m.loops[-1]) if loops.trains(m) else loops.items(length))
     estimates.runs_to(m, m.symbol(tensor), len(turns), call)
     for round_ in turns:
         row = memory.view(m, tensor, "torch.Tensor.unbind", call.node, call.frame)
@@ -205,7 +203,7 @@ def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
 @handles(ITERATE, Unknown)
 def over_unknown(m: Machine, unknown: Unknown, visit: Visit, call: Call) -> None:
     number = m.loops[-1].number if m.loops else 0
-    m.session.runs_over(m, unknown.symbol)
+    m.session.loops.runs_over(m, unknown.symbol)
     around = next((loop for loop in reversed(m.loops) if loop.over), None)
     if around is not None and call.name == "builtins.next":
         around.drawn.add(unknown.symbol)

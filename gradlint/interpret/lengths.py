@@ -28,8 +28,8 @@ def window(m: Machine, unknown: Unknown) -> Const:
     known = _default(m, unknown)
     number = m.concrete.setdefault(unknown.symbol, known or Const(SMALL))
     if known is None and unknown.symbol not in m.state.get("lengths", ()):
-        m.session.guess(m)
-    m.session.counted(m, number)
+        m.session.loops.guess(m)
+    m.session.loops.counted(m, number)
     return number
 
 
@@ -40,7 +40,7 @@ def _default(m: Machine, unknown: Unknown) -> Const | None:
     number = estimates.by_default(m, unknown.symbol)
     if number is None or number < 2:
         return None
-    smaller = m.session.periods.smaller.get(number)
+    smaller = m.session.loops.periods.smaller.get(number)
     return Const(number) if smaller is None else Const(smaller, None, number)
 
 
@@ -49,7 +49,7 @@ def is_length(m: Machine, unknown: Unknown) -> bool:
     rounds.
     """
     # a driver's rounds say nothing of lengths
-    takes_batches = m.session.takes_batches(m) and not m.session.contract
+    takes_batches = m.session.loops.takes_batches(m) and not m.session.contract
     return takes_batches and unknown.symbol in m.state.get("lengths", ())
 
 
@@ -57,5 +57,5 @@ def length(m: Machine, unknown: Unknown) -> Const:
     """The length that something is taken to have in a training loop."""
     known = m.state["lengths"][unknown.symbol]
     if not isinstance(known, int):
-        return Const(m.session.batches)
-    return Const(m.session.shown(known, m.loops[-1]), None, known)
+        return Const(m.session.loops.batches)
+    return Const(m.session.loops.shown(known, m.loops[-1]), None, known)

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
 @handles(EXECUTE, ir.While)
 def while_(m: Machine, node: ir.While, frame: Frame) -> Signal | None:
-    with m.loop("while", max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
+    rounds = max(m.session.loops.rounds(node), m.session.loops.wanted(node, frame))
+    with m.loop("while", rounds) as loop:
         loop.node, loop.ends_early = node, ends_early(node.source)
         loop.rounds = max(loop.rounds, _counted_rounds(m, node, frame))
         while loop.goes_on:
@@ -87,8 +88,8 @@ def _counted_rounds(m: Machine, node: ir.While, frame: Frame) -> int:
     counter, end = (comparing.known_number(m.evaluate(side, frame)) for side in (left, right))
     if not isinstance(counter, int) or not isinstance(end, int) or counter >= end:
         return 0
-    if m.session.trains(m):
-        return m.session.shown(end - counter, m.loops[-1])
+    if m.session.loops.trains(m):
+        return m.session.loops.shown(end - counter, m.loops[-1])
     return min(end - counter, MAX_ITEMS)
 
 
@@ -118,7 +119,8 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     iterable = m.evaluate(node.iterable, frame)
     ended: list[Signal] = []
     over = "window" if is_window(iterable) else "for"
-    with m.loop(over, max(m.session.rounds(node), m.session.wanted(node, frame))) as loop:
+    rounds = max(m.session.loops.rounds(node), m.session.loops.wanted(node, frame))
+    with m.loop(over, rounds) as loop:
         loop.node, loop.ends_early = node, ends_early(node.source)
         loop.target, loop.looks_up = node.target, filters.looks_up(node, node.target, node.iterable)
         loop.is_sized = isinstance(iterable, Sequence) and iterable.kind in ("list", "tuple")

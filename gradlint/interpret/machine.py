@@ -467,7 +467,7 @@ class Machine:
             self.most = self.session.most
         if isinstance(event, tape.Backward):
             self.sinks.append(event)
-            self.session.trained(self, event)
+            self.session.loops.trained(self, event)
         if isinstance(event, tape.ModuleCall):
             event.within = self._methods()
         if self.journal is not None:
@@ -497,7 +497,7 @@ class Machine:
         """How many items of something without a known end a list of them has; within another list,
         a few.
         """
-        return ITEMS if any(not loop.over for loop in self.loops) else self.session.listed
+        return ITEMS if any(not loop.over for loop in self.loops) else self.session.loops.listed
 
     def loop(self, over: str, rounds: int = 2) -> _Looping:
         """Runs a loop."""

@@ -62,7 +62,7 @@ def binary(
         if left.value is None or right.value is None:
             raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
         if op == "%" and type(left.value) is int:
-            m.session.counted(m, right)
+            m.session.loops.counted(m, right)
         made = _constants(op, left.value, right.value, m, node, frame)
         if op in ("*", "/"):
             _scaled_zero(made, left, right)

@@ -40,20 +40,20 @@ def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
         known, length = range(start, last, step), range_length(start, last, step)
         if m.loops:
             m.loops[-1].length = length
-        most = max(
-            len(rounds(m)), MAX_ITEMS if length <= MAX_ITEMS and not m.session.trains(m) else 0
-        )
+        loops = m.session.loops
+        is_short = length <= MAX_ITEMS and not loops.trains(m)
+        most = max(len(rounds(m)), MAX_ITEMS if is_short else 0)
         shown: Iterable[int] = known
-        is_long = length > most or (m.session.periods.smaller and m.session.takes_batches(m))
+        is_long = length > most or (loops.periods.smaller and loops.takes_batches(m))
         is_shortened = (
             isinstance(stop, Const) and stop.written is not None and (start, step) == (0, 1)
         )
         if is_long and not is_shortened and not (length <= MOST_WRITTEN and _picks(m)):
-            if m.session.trains(m):
-                most = m.session.shown(length, m.loops[-1])
+            if m.session.loops.trains(m):
+                most = m.session.loops.shown(length, m.loops[-1])
             elif is_counted(m):
-                most = m.session.items(length)
-            shown = _shown(m, known, m.session.numbers(known, most))
+                most = m.session.loops.items(length)
+            shown = _shown(m, known, m.session.loops.numbers(known, most))
         else:
             is_in_full(m)
         for turn, number in enumerate(shown):
@@ -98,7 +98,7 @@ def _shown(m: Machine, numbers: range, shown: list[int]) -> list[int]:
     if not m.loops:
         return shown
     loop = m.loops[-1]
-    asked = [number for number in m.session.ahead(loop) if number in numbers]
+    asked = [number for number in m.session.loops.ahead(loop) if number in numbers]
     loop.numbers, loop.shown = numbers, tuple(sorted({*shown, *asked}, key=numbers.index))
     return list(loop.shown)
 
@@ -126,7 +126,7 @@ def _picks(m: Machine) -> bool:
     node = m.loops[-1].node if m.loops else None
     return (
         isinstance(node, ir.For)
-        and m.session.rounds(node) < m.session.batches
+        and m.session.loops.rounds(node) < m.session.loops.batches
         and _subscripts(node)
     )
 

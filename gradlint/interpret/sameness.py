@@ -116,7 +116,7 @@ def _is_of_a_batch(m: Machine, symbol: Symbol) -> bool:
             part, is_copied = copied.pop(part), True
             continue
         how = part.key[0] if isinstance(part.key, tuple) else ""
-        if how == "batch" or (how == "item" and m.session.gives_batches(m, part.source)):
+        if how == "batch" or (how == "item" and m.session.loops.gives_batches(m, part.source)):
             return True
         if how == "item":
             m.state.setdefault("asked for none", set()).add(part.source)

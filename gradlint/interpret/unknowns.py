@@ -30,7 +30,7 @@ _ByLiterals = dict[tuple[tuple[object, object], ...], list[tape.Value]]
 @handles(CALL, Unknown)
 def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
     known = m.state.get("looked at", {}).get(function.symbol)
-    known = known or m.session.called_as(m, function.symbol)
+    known = known or m.session.parameters.called_as(m, function.symbol)
     if known is not None:
         return m.call(known, call)
     if (

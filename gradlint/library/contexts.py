@@ -50,6 +50,7 @@ def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
     """What is saved that is surely no tensor; "" for a tensor, for None (which torch takes) and for
     the unknown.
     """
+    is_given = m.session.parameters.is_given
     match given:
         case Const(value=None):
             return ""
@@ -61,7 +62,7 @@ def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
             return "a dict"
         case Unknown(type="bool", test=Test()):  # `x > 0`: a mask, where `x` is a tensor
             return ""
-        case Unknown(type="number" | "bool" | "str") if not m.session.is_given(given.symbol):
+        case Unknown(type="number" | "bool" | "str", symbol=asked) if not is_given(asked):
             return "a string" if given.type == "str" else "a number"
     return ""
 

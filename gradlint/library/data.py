@@ -70,9 +70,9 @@ def _split(m: Machine, call: Call) -> Abstract:
 def batches(m: Machine, loader: Object | Instance, visit: Visit, call: Call) -> None:
     number = m.loops[-1].number if m.loops else 0
     symbol = m.symbol(loader)
-    known = _number(m, loader, call) if m.session.takes_batches(m) else None
+    known = _number(m, loader, call) if m.session.loops.takes_batches(m) else None
     turn = 0
-    while turn < (len(rounds(m)) if known is None else m.session.shown(known, m.loops[-1])):
+    while turn < (len(rounds(m)) if known is None else m.session.loops.shown(known, m.loops[-1])):
         batch = Unknown(symbol.derive(("batch", number, turn), "batch"), data=True)
         if visit(_sample(m, loader, turn, call) or batch):
             return
@@ -159,8 +159,8 @@ def length(m: Machine, loader: Object | Instance, call: Call) -> Abstract:
     """As many batches as the loop over them is run for."""
     known = number_of_batches(m, loader, call)
     if known is None:
-        return Const(m.session.batches)
-    return Const(m.session.shown(known, m.loops[-1] if m.loops else None), None, known)
+        return Const(m.session.loops.batches)
+    return Const(m.session.loops.shown(known, m.loops[-1] if m.loops else None), None, known)
 
 
 @method(DATASET, "__len__")

@@ -301,7 +301,7 @@ def enter_forward(m: Machine, made: Abstract, name: str, forward: Abstract, call
         taken = [
             parameter for parameter in known.node.parameters[skipped:] if parameter.default is None
         ]
-        args = [m.session.parameter(m, known, parameter) for parameter in taken]
+        args = [m.session.parameters.given(m, known, parameter) for parameter in taken]
         optional = len(known.node.parameters) - skipped - len(taken)
         at = Call(call.name, args, {}, call.node, call.frame)
         _applied(m, made.cls, at, told=True, optional=optional)

@@ -258,7 +258,7 @@ def _splits(m: Machine, args: list[Abstract], call: Call, is_method: bool) -> in
 
 
 def _shown_parts(m: Machine, count: int) -> int:
-    return m.session.shown(count) if is_counted(m) else min(count, _MOST_PARTS)
+    return m.session.loops.shown(count) if is_counted(m) else min(count, _MOST_PARTS)
 
 
 def _is_view(m: Machine, effect: Effect, tensor: Tensor) -> bool:

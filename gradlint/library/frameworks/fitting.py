@@ -72,7 +72,7 @@ def train(m: Machine, module: Instance, call: Call, settings: Settings | None = 
     fit.epoch(written)
     _run_hook(m, module, "on_train_epoch_end", call)
     if (
-        not automatic and m.session.batches > BATCHES
+        not automatic and m.session.loops.batches > BATCHES
     ):  # a counter: what an epoch leaves over shows in the next one
         _run_hook(m, module, "on_train_epoch_start", call)
         fit.epoch(written)
@@ -99,13 +99,13 @@ class _Fit:
 
         def batch(loop: Loop) -> None:
             if not loop.round:
-                self.m.session.counted(self.m, Const(self.settings.window))
+                self.m.session.loops.counted(self.m, Const(self.settings.window))
             is_last = loop.round == loop.rounds - 1
             _tell_trainer(self.m, self.module, loop.rounds, is_last, self.call)
             data = Unknown(symbol.derive(("batch", loop.round), "batch"), data=True)
             self._batch(data, loop.round, turns, is_last)
 
-        rounds.run(self.m, self.place, self.m.session.batches, self.module, batch)
+        rounds.run(self.m, self.place, self.m.session.loops.batches, self.module, batch)
 
     def _batch(self, batch: Abstract, number: int, turns: list[int | None], is_last: bool) -> None:
         m, module, call, place, window = (

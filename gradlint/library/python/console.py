@@ -45,7 +45,7 @@ def run_text(m: Machine, call: Call) -> Abstract:
         for name, value in frame.locals.items():
             if isinstance(value, Const) and type(value.value) is bool:
                 symbol = m.session.library_symbol(f"{frame.code.path}:{name}").derive("set", name)
-                m.session.settings[symbol] = value
+                m.session.parameters.settings[symbol] = value
                 frame.locals[name] = Unknown(symbol, data=True, type="bool")
     return NONE
 

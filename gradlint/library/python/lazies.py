@@ -79,7 +79,7 @@ def listed(m: Machine, value: Abstract, call: Call, kind: str = "list") -> Seque
         )
         copied.left_out = value.left_out
         return copied
-    more = is_open(value) and not (m.listed == m.session.batches and _has_known_length(value))
+    more = is_open(value) and not (m.listed == m.session.loops.batches and _has_known_length(value))
     rest = value.rest if isinstance(value, Sequence) else None
     items = m.items(value, call)
     if isinstance(value, Sequence) and more:

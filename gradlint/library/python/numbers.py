@@ -211,8 +211,8 @@ def length(m: Machine, call: Call) -> Abstract:
     if defines(value, "__len__"):
         return m.invoke(m.attribute(value, "__len__", call), [], call)
     symbol = m.symbol(value)
-    if symbol in m.session.loaders:
-        return Const(m.session.batches)
+    if symbol in m.session.loops.loaders:
+        return Const(m.session.loops.batches)
     key: object = ("len", len(value.items)) if isinstance(value, Sequence) else "len"
     derived = symbol.derive(key, f"len({symbol.text})")
     m.state.setdefault("lengths", {})[derived] = (

@@ -1,0 +1,195 @@
+"""What the parameters of an entry are that no caller in view passes: unknown, of the type that
+their annotations and defaults name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gradlint.interpret import annotated, calls, conditions
+from gradlint.interpret.cases import is_a_case
+from gradlint.interpret.lineage import canonical
+from gradlint.interpret.registry import TYPES
+from gradlint.interpret.values import (
+    Abstract,
+    Class,
+    Const,
+    Function,
+    Lib,
+    Object,
+    Sequence,
+    Symbol,
+    Unknown,
+)
+from gradlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.session import Session
+
+_LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
+_FIELDS = {"bool": "bool", "int": "number", "float": "number", "str": "str"}
+
+
+class Parameters:
+    """The parameters of one entry: shared by its paths."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._parameters: dict[tuple[int, str], Symbol] = {}
+        # classes that annotations take for objects
+        self.blocks: dict[Symbol, tuple[list[Class], ir.Node, Frame]] = {}
+        # what parameters are that callers leave out, where that is written
+        self.settings: dict[Symbol, Abstract] = {}
+        # of the program, of which parameters are by their annotations
+        self.classes: dict[Symbol, Class] = {}
+
+    def given(self, m: Machine, function: Function, parameter: ir.Parameter) -> Abstract:
+        """What a parameter is that no caller is seen to pass: unknown, of the type that its
+        annotation names.
+        """
+        key = (id(function.node), parameter.name)
+        if key not in self._parameters:
+            self._parameters[key] = Symbol(parameter.name)
+            if isinstance(parameter.default, ir.Literal):
+                self.settings[self._parameters[key]] = Const(parameter.default.value)
+        symbol = self._parameters[key]
+        if m.oracle.prepares:
+            m.state.setdefault("made with", set()).add(symbol)
+        typed = self._annotated(m, function, parameter, symbol)
+        if typed is not None:
+            return typed
+        name = parameter.name.lower()
+        is_data = any(word in name for word in _LOADERS) or is_a_case(function.node, parameter.name)
+        return Unknown(symbol, data=is_data)
+
+    def is_given(self, symbol: Symbol) -> bool:
+        """Whether it is a parameter that no caller is seen to pass, or a plain part of one:
+        `config.amp`.
+        """
+        while symbol.source is not None:
+            if not isinstance(symbol.key, tuple) or symbol.key[0] not in ("attribute", "item"):
+                return False
+            symbol = symbol.source
+        return symbol in self._parameters.values()
+
+    def _annotated(
+        self, m: Machine, function: Function, parameter: ir.Parameter, symbol: Symbol
+    ) -> Abstract | None:
+        if parameter.annotation is None or isinstance(parameter.annotation, ir.Literal):
+            return None
+        written = _besides_none(parameter.annotation)
+        if self.session.contract and (classes := annotated.classes(m, written, function.scope)):
+            return _one_of(m, classes, symbol, written, function.scope)
+        if self.session.contract and m.oracle.prepares and symbol not in self.blocks:
+            named = annotated.classes(m, written, function.scope, within=True)
+            self.blocks[symbol] = (
+                [cls for cls in named if calls.is_module(cls)],
+                written,
+                function.scope,
+            )
+        items = annotated.of_tuple(m, written, function.scope)
+        if items:
+            own = [
+                symbol.derive(("item", position), f"{symbol.text}[{position}]")
+                for position in range(len(items))
+            ]
+            typed = [
+                self._typed(m, function, parameter, *each) for each in zip(items, own, strict=True)
+            ]
+            known = [each or Unknown(item) for each, item in zip(typed, own, strict=True)]
+            return (
+                Sequence("tuple", known)
+                if any(isinstance(each, Object) for each in typed)
+                else None
+            )
+        made = self._typed(m, function, parameter, written, symbol)
+        is_plain = isinstance(made, Unknown) and made.type in _FIELDS.values()
+        return made if is_plain or written is parameter.annotation else None
+
+    def _typed(
+        self,
+        m: Machine,
+        function: Function,
+        parameter: ir.Parameter,
+        written: ir.Node,
+        symbol: Symbol,
+    ) -> Abstract | None:
+        annotation = m.evaluate(written, function.scope)
+        if isinstance(annotation, Class):
+            self.classes[symbol] = annotation
+        maker = TYPES.get(canonical(annotation.name)) if isinstance(annotation, Lib) else None
+        return maker(m, symbol, function, parameter) if maker is not None else None
+
+    def called_as(self, m: Machine, symbol: Symbol) -> Class | None:
+        """The class that a constructor is given where it calls what its annotation says to be an
+        object of it.
+
+        `block: Union[Basic, Bottleneck]` of `self.layer = block(width)`: timm's way to write
+        `type[…]`
+        """
+        if not m.oracle.prepares or symbol not in self.blocks:
+            return None
+        classes, written, scope = self.blocks[symbol]
+        return _one_of(m, classes, symbol, written, scope) if classes else None
+
+    def kind_of_field(self, owner: Symbol, name: str) -> str:
+        """What the class of a parameter says that an attribute is: a number, a bool or a string; ""
+        for others.
+        """
+        cls = self.classes.get(owner)
+        lineage = (
+            [each for each in cls.lineage() if isinstance(each, Class)] if cls is not None else []
+        )
+        kinds = (
+            kind
+            for each in lineage
+            if (kind := _FIELDS.get(_annotation_of(each, name))) is not None
+        )
+        return next(kinds, "")
+
+
+def _besides_none(annotation: ir.Node) -> ir.Node:
+    """What something is that can also be None: `int` of `Optional[int]` and of `int | None`."""
+    match annotation:
+        case ir.Subscript(
+            target=ir.Name(id="Optional") | ir.Attribute(name="Optional"), index=inner
+        ):
+            return inner
+        case ir.Binary(op="|", left=inner, right=ir.Literal(value=None)):
+            return inner
+        case ir.Binary(op="|", left=ir.Literal(value=None), right=inner):
+            return inner
+    return annotation
+
+
+def _annotation_of(cls: Class, name: str) -> str:
+    """The name that a class annotates an attribute with: of `std: float = 0.02`, float."""
+    for statement in cls.node.body:
+        match statement:
+            case ir.Declare(name=found, annotation=ir.Name(id=kind)) if found == name:
+                return kind
+            case ir.Assign(targets=[ir.Name(id=found)], annotation=ir.Name(id=kind)) if (
+                found == name
+            ):
+                return kind
+    return ""
+
+
+def _one_of(m: Machine, classes: list[Class], symbol: Symbol, node: ir.Node, frame: Frame) -> Class:
+    """The class of the program that a part is given, by its annotation; each of several on a path
+    of its own.
+    """
+    *others, last = classes
+    for number, cls in enumerate(others):
+        is_it = Unknown(symbol.derive(("class", number), cls.name), data=True, type="bool")
+        known = len(m.oracle.decisions)
+        holds = conditions.decide(m, is_it, node, frame)
+        made = m.oracle.decisions[known:]
+        m.oracle.decisions[known:] = [
+            replace(each, text=f"{symbol.text} is {cls.name}") for each in made
+        ]
+        if holds:
+            return cls
+    return last
