@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from gradlint import library
-from gradlint.interpret.machine import Frame, Machine, Raised, Stop
+from gradlint.interpret.machine import Machine, Raised, Stop
 from gradlint.interpret.paths import Oracle
+from gradlint.interpret.scopes import Frame
 from gradlint.interpret.session import Session
 from gradlint.interpret.values import (
     Abstract,

@@ -14,8 +14,9 @@ from test_library_python import shown
 from test_python_programs import agrees, unsaid
 
 from gradlint import library
-from gradlint.interpret.machine import Frame, Machine
+from gradlint.interpret.machine import Machine
 from gradlint.interpret.paths import Oracle
+from gradlint.interpret.scopes import Frame
 from gradlint.interpret.session import Session
 from gradlint.program.modules import Program
 

@@ -11,7 +11,9 @@ from gradlint.dataclass import dataclass
 from gradlint.interpret.values import Const
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Branch, Loop, Machine
+    from gradlint.interpret.looping import Loop
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Branch
 
 
 @dataclass(frozen=True, slots=True)

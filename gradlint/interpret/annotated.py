@@ -10,7 +10,8 @@ from gradlint.interpret.values import Class, Lib
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 _OF_CLASSES = frozenset(["builtins.type", "typing.Type"])
 _TUPLES = frozenset(["builtins.tuple", "typing.Tuple"])

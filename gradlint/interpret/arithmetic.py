@@ -20,7 +20,8 @@ from gradlint.library.effects import lookup
 from gradlint.tape import DType, Kind, Value
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 OPERATIONS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floor_divide", "%": "remainder",

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from gradlint.interpret.classes import in_lineage, setter
 from gradlint.interpret.derived import derived
 from gradlint.interpret.lineage import canonical
-from gradlint.interpret.machine import ATTRIBUTE, Raised, handles
+from gradlint.interpret.machine import Raised
 from gradlint.interpret.methods import any_method, method
 from gradlint.interpret.registry import find_attribute, find_guesses, member_name
+from gradlint.interpret.tables import ATTRIBUTE, handles
 from gradlint.interpret.values import (
     NONE,
     Abstract,

@@ -6,10 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret.values import (
-    Symbol,
-    Test,
-)  # fmt: skip
+from gradlint.interpret.symbols import Symbol, Test
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

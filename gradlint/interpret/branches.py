@@ -13,19 +13,11 @@ from gradlint.interpret import (
     dispatch,
     filters,
 )
-from gradlint.interpret.machine import (
-    EXECUTE,
-    Branch,
-    Frame,
-    Raised,
-    Signal,
-    Stop,
-    handles,
-)  # fmt: skip
-from gradlint.interpret.values import (
-    Abstract,
-    Test,
-)  # fmt: skip
+from gradlint.interpret.machine import Raised, Stop
+from gradlint.interpret.scopes import Branch, Frame, Signal
+from gradlint.interpret.symbols import Test
+from gradlint.interpret.tables import EXECUTE, handles
+from gradlint.interpret.values import Abstract
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -10,17 +10,10 @@ from gradlint import tape
 from gradlint.interpret import calm
 from gradlint.interpret.gaps import BACKWARDS, GiveUp, Overrun
 from gradlint.interpret.lineage import canonical, is_a
-from gradlint.interpret.machine import (
-    BREAK,
-    CALL,
-    MAX_DEPTH,
-    MAX_RECURSION,
-    MAX_UNKNOWN,
-    Frame,
-    Raised,
-    handles,
-)
+from gradlint.interpret.machine import MAX_DEPTH, MAX_RECURSION, MAX_UNKNOWN, Raised
 from gradlint.interpret.registry import FALLBACKS, FUNCTIONS, find_method, notify
+from gradlint.interpret.scopes import BREAK, Frame
+from gradlint.interpret.tables import CALL, handles
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret.gaps import Gap, Overrun
-from gradlint.interpret.machine import GradState
+from gradlint.interpret.scopes import GradState
 from gradlint.interpret.values import Abstract, Bound, Instance, Mapping, Object, Sequence, Tensor
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 EVERY = 250  # steps
 SHORT = 40  # steps: calls of fewer are not counted

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from gradlint.interpret.calls import construct
 from gradlint.interpret.instances import library_receiver
 from gradlint.interpret.lineage import canonical
-from gradlint.interpret.machine import ATTRIBUTE, handles
 from gradlint.interpret.methods import method
 from gradlint.interpret.registry import MethodHandler, find_attribute, find_method
+from gradlint.interpret.tables import ATTRIBUTE, handles
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,

@@ -11,19 +11,13 @@ from gradlint.interpret.conditions import asked, boolean, known_truth, test_key,
 from gradlint.interpret.lengths import is_length, length, window
 from gradlint.interpret.operands import concretise
 from gradlint.interpret.sameness import by_dtype, by_kind, identity, is_hashable, membership
-from gradlint.interpret.values import (
-    FALSE,
-    TRUE,
-    Abstract,
-    Const,
-    Tensor,
-    Test,
-    Unknown,
-)  # fmt: skip
+from gradlint.interpret.symbols import Test
+from gradlint.interpret.values import FALSE, TRUE, Abstract, Const, Tensor, Unknown
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _REACHING = frozenset(["<", "<=", ">", ">=", "==", "!="])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import comparing, conditions, tensors
-from gradlint.interpret.machine import EVALUATE, handles
 from gradlint.interpret.operands import collated
 from gradlint.interpret.registry import find_method, notify
+from gradlint.interpret.tables import EVALUATE, handles
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -22,7 +22,9 @@ from gradlint.library.effects import lookup
 from gradlint.tape import DType
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Loop, Machine
+    from gradlint.interpret.looping import Loop
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import conditions, filters, retention
 from gradlint.interpret.iteration import is_endless, shorten
 from gradlint.interpret.keys import hashable
-from gradlint.interpret.machine import EVALUATE, handles
-from gradlint.interpret.machine import Frame as Scope
+from gradlint.interpret.scopes import Frame as Scope
 from gradlint.interpret.storage import assign
+from gradlint.interpret.tables import EVALUATE, handles
 from gradlint.interpret.values import (
     Abstract,
     Call,
@@ -20,7 +20,8 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 
 @handles(EVALUATE, ir.Comprehension)

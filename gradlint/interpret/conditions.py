@@ -14,6 +14,7 @@ from gradlint.interpret.bounded import about, excludes_zero, is_bounded, says_ev
 from gradlint.interpret.defaults import by_call, by_default, by_setting, is_setting
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.paths import Branching
+from gradlint.interpret.symbols import Symbol, Test
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -28,16 +29,16 @@ from gradlint.interpret.values import (
     Object,
     Package,
     Sequence,
-    Symbol,
     Tensor,
-    Test,
     Unknown,
-)  # fmt: skip
+)
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from gradlint.finding import Span
-    from gradlint.interpret.machine import Branch, Frame, Loop, Machine
+    from gradlint.interpret.looping import Loop
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Branch, Frame
 SMALL = 3  # what an unknown number of micro-batches is taken to be
 
 

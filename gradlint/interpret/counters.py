@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from gradlint.dataclass import dataclass
 from gradlint.interpret.periods import Numbers, Period
-from gradlint.interpret.values import Abstract, Const, Symbol
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Abstract, Const
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

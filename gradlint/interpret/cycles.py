@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.comparisons import state_of
 from gradlint.interpret.keys import hashable
-from gradlint.interpret.machine import Frame
 from gradlint.interpret.names import lookup_name
+from gradlint.interpret.scopes import Frame
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -30,7 +30,9 @@ from gradlint.source.reach import Path
 
 if TYPE_CHECKING:
     from gradlint.interpret.counters import Met
-    from gradlint.interpret.machine import Branch, Loop, Machine
+    from gradlint.interpret.looping import Loop
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Branch
 
 MAX_DEPTH = 3  # calls within calls that are looked through for what sets a counter back
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.facts import answer_of
-from gradlint.interpret.values import (
-    Const,
-    Symbol,
-    Test,
-)  # fmt: skip
+from gradlint.interpret.symbols import Symbol, Test
+from gradlint.interpret.values import Const
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

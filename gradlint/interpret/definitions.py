@@ -9,12 +9,9 @@ from gradlint.interpret import (
     decorators,
 )
 from gradlint.interpret.lineage import canonical
-from gradlint.interpret.machine import (
-    EXECUTE,
-    Frame,
-    handles,
-)  # fmt: skip
 from gradlint.interpret.registry import find_method, notify
+from gradlint.interpret.scopes import Frame
+from gradlint.interpret.tables import EXECUTE, handles
 from gradlint.interpret.values import (
     Abstract,
     Builtin,

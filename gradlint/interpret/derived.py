@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import tensors
-from gradlint.interpret.values import (
-    Symbol,
-    Unknown,
-)  # fmt: skip
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Unknown
 from gradlint.ir import nodes as ir
 from gradlint.tape import Kind, Storage
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 
 def derived(

@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gradlint import memo
-from gradlint.interpret.values import Abstract, Instance, Object, Sequence, Test
+from gradlint.interpret.symbols import Test
+from gradlint.interpret.values import Abstract, Instance, Object, Sequence
 from gradlint.ir import nodes as ir
 from gradlint.ir.walk import path_of, within
 from gradlint.source import effects
@@ -23,7 +24,8 @@ from gradlint.source.effects import How
 from gradlint.source.reach import Path
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 
 def passed_over(m: Machine, asked: Test, node: ir.If, taken: bool, frame: Frame) -> None:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from gradlint import evidence
 from gradlint.finding import Span
 from gradlint.interpret import tensors
-from gradlint.interpret.machine import Frame, Stop
+from gradlint.interpret.machine import Stop
 from gradlint.interpret.outcomes import MINIMISED, SAVED
+from gradlint.interpret.scopes import Frame
 from gradlint.interpret.values import (
     NONE,
     Abstract,

@@ -17,13 +17,10 @@ from gradlint.interpret.cases import cases
 from gradlint.interpret.facts import Member
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.lineage import is_a
-from gradlint.interpret.machine import (
-    Frame,
-    Machine,
-    Raised,
-    Stop,
-)
+from gradlint.interpret.machine import Machine, Raised, Stop
 from gradlint.interpret.registry import ENTRIES, notify
+from gradlint.interpret.scopes import Frame
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -35,10 +32,9 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
-)  # fmt: skip
+)
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import contexts, fields, parts

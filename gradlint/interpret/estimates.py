@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import conditions
 from gradlint.interpret.operands import concretise
 from gradlint.interpret.shapes import first_size
-from gradlint.interpret.values import Abstract, Call, Const, Symbol, Tensor, Unknown, range_length
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Abstract, Call, Const, Tensor, Unknown, range_length
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

@@ -10,9 +10,9 @@ from gradlint.interpret import conditions
 from gradlint.interpret.gaps import BACKWARDS
 from gradlint.interpret.iteration import is_endless
 from gradlint.interpret.keys import hashable
-from gradlint.interpret.machine import EVALUATE, handles
 from gradlint.interpret.storage import assign
 from gradlint.interpret.subscripts import item
+from gradlint.interpret.tables import EVALUATE, handles
 from gradlint.interpret.values import (
     MOST_ITEMS,
     NONE,
@@ -32,7 +32,8 @@ from gradlint.ir import nodes as ir
 from gradlint.tape import GLANCES
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 
 @handles(EVALUATE, ir.Literal)

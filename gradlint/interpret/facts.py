@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from gradlint.dataclass import dataclass
-from gradlint.interpret.values import Symbol, Test
+from gradlint.interpret.symbols import Symbol, Test
 
 
 class Facts:

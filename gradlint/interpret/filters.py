@@ -11,12 +11,13 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradlint import memo
-from gradlint.interpret.values import Symbol, Test
+from gradlint.interpret.symbols import Symbol, Test
 from gradlint.ir import nodes as ir
 from gradlint.ir.walk import within
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Loop, Machine
+    from gradlint.interpret.looping import Loop
+    from gradlint.interpret.machine import Machine
 
 MOST_PARTS = 40  # of a question that are looked through
 

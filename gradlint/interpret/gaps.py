@@ -8,7 +8,7 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame
+    from gradlint.interpret.scopes import Frame
     from gradlint.interpret.values import Function
 
 BACKWARDS = frozenset(["backward", "manual_backward"])  # the methods whose calls are training steps

@@ -8,14 +8,10 @@ from gradlint.interpret import (
     conditions,
 )
 from gradlint.interpret.lineage import is_a
-from gradlint.interpret.machine import (
-    EXECUTE,
-    Frame,
-    Loop,
-    Raised,
-    Signal,
-    handles,
-)  # fmt: skip
+from gradlint.interpret.looping import Loop
+from gradlint.interpret.machine import Raised
+from gradlint.interpret.scopes import Frame, Signal
+from gradlint.interpret.tables import EXECUTE, handles
 from gradlint.interpret.values import (
     Abstract,
     Instance,

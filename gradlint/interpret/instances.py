@@ -8,12 +8,9 @@ from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.calls import initialise, prepare
 from gradlint.interpret.lineage import canonical, is_a
-from gradlint.interpret.machine import (
-    CALL,
-    Frame,
-    handles,
-)
 from gradlint.interpret.registry import FUNCTIONS, METHODS, find_method
+from gradlint.interpret.scopes import Frame
+from gradlint.interpret.tables import CALL, handles
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     Abstract,

@@ -15,8 +15,9 @@ from gradlint.interpret.derived import derived
 from gradlint.interpret.generators import run_generator
 from gradlint.interpret.instances import library_receiver
 from gradlint.interpret.lineage import bases
-from gradlint.interpret.machine import ITERATE, MAX_ITEMS, Visit, handles
+from gradlint.interpret.machine import MAX_ITEMS
 from gradlint.interpret.registry import notify
+from gradlint.interpret.tables import ITERATE, Visit, handles
 from gradlint.interpret.values import (
     NONE,
     Abstract,

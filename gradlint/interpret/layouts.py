@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.shapes import BY_ELEMENT, FRESH
-from gradlint.interpret.values import Symbol
+from gradlint.interpret.symbols import Symbol
 from gradlint.library.effects import layer, lookup, order
 from gradlint.tape import Kind, Value
 

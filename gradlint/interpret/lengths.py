@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import estimates
 from gradlint.interpret.conditions import SMALL
 from gradlint.interpret.operands import concretise
-from gradlint.interpret.values import (
-    Const,
-    Test,
-    Unknown,
-)  # fmt: skip
+from gradlint.interpret.symbols import Test
+from gradlint.interpret.values import Const, Unknown
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

@@ -14,18 +14,11 @@ from gradlint.interpret import (
     retention,
 )
 from gradlint.interpret.iteration import is_endless, is_window
-from gradlint.interpret.machine import (
-    BREAK,
-    CONTINUE,
-    EXECUTE,
-    MAX_ITEMS,
-    Branch,
-    Frame,
-    Loop,
-    Signal,
-    handles,
-)  # fmt: skip
+from gradlint.interpret.looping import Loop
+from gradlint.interpret.machine import MAX_ITEMS
+from gradlint.interpret.scopes import BREAK, CONTINUE, Branch, Frame, Signal
 from gradlint.interpret.storage import assign
+from gradlint.interpret.tables import EXECUTE, handles
 from gradlint.interpret.values import (
     Abstract,
     Bound,

@@ -1,22 +1,24 @@
-"""One path through one entry: the state of the interpreter, and the tables that say how each kind
-of thing is done.
+"""One path through one entry: the state of the interpreter. Everything that happens to tensors goes
+through it and onto the tape.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.interpret.gaps import Gap, GiveUp
+from gradlint.interpret.looping import Loop, Looping, Round
+from gradlint.interpret.scopes import Branch, Frame, GradState, Signal
+from gradlint.interpret.symbols import Symbol, Test
+from gradlint.interpret.tables import ATTRIBUTE, CALL, EVALUATE, EXECUTE, ITERATE, Visit
 from gradlint.interpret.values import (
-    NONE,
     Abstract,
     Call,
     Const,
@@ -25,19 +27,15 @@ from gradlint.interpret.values import (
     Lib,
     Object,
     Sequence,
-    Symbol,
     Tensor,
-    Test,
     Unknown,
-    serials,
-)  # fmt: skip
+)
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from gradlint.interpret.counters import Course, Met
+    from gradlint.interpret.counters import Course
     from gradlint.interpret.paths import Oracle
     from gradlint.interpret.session import Session
-    from gradlint.program.sources import Source
 
 MAX_DEPTH = 24  # calls within calls
 MAX_RECURSION = 4  # of one function in itself
@@ -57,30 +55,6 @@ TRAINING = (
 # what code without a tensor in view leaves, too
 _IN_PASSING = (tape.Iteration, tape.Fact, tape.ModuleCall)
 
-Visit = Callable[[Abstract], bool]  # what a loop does with an item; True: it wants no more
-
-EVALUATE: dict[type, Callable[..., Abstract]] = {}
-EXECUTE: dict[type, Callable[..., Any]] = {}
-CALL: dict[type, Callable[..., Abstract]] = {}
-ATTRIBUTE: dict[type, Callable[..., Abstract | None]] = {}
-ITERATE: dict[type, Callable[..., None]] = {}
-
-
-Handler = TypeVar("Handler", bound=Callable[..., Any])
-
-
-def handles(table: dict[type, Any], *kinds: type) -> Callable[[Handler], Handler]:
-    """Registers how a table's question is answered for these kinds of thing; refuses duplicates."""
-
-    def register(function: Handler) -> Handler:
-        for kind in kinds:
-            if kind in table:
-                raise ValueError(f"{kind.__name__} is handled twice")
-            table[kind] = function
-        return function
-
-    return register
-
 
 class Raised(Exception):
     """An exception of the interpreted program; `running` are the functions that it has ended,
@@ -98,154 +72,8 @@ class Stop(Exception):
     """The interpreted program ends: `sys.exit()`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """How a block ended, if not at its end: "return", "break" or "continue"."""
-
-    kind: str
-    value: Abstract = NONE
-
-
-BREAK, CONTINUE = Signal("break"), Signal("continue")
-
-
-@dataclass(eq=False, slots=True)
-class Frame:
-    """The names of one scope: of a module, a class body or a call."""
-
-    code: ir.Code
-    locals: dict[str, Abstract]
-    parent: Frame | None = None
-    function: Any = None  # the Function being run
-    source: Source | None = None  # of a module: what has not been executed yet
-    is_class: bool = False
-    on_yield: Callable[[Abstract], Abstract] | None = None
-    wanted: int = 0  # of a generator: how many values the loop over it would take
-    is_endless: bool = False  # of a function: a `while True` of it came to no end
-    began: tuple[int, int] | None = None  # of a function: the steps, and `made`, when it was called
-
-    def span(self, node: ir.Node) -> Span:
-        return self.code.places[node]
-
-    def text(self, node: ir.Node) -> str:
-        return self.code.texts[node]
-
-    @property
-    def is_script(self) -> bool:
-        """Whether it is the scope of a file that is run from its top, not bound name by name."""
-        return self.source is None and self.parent is None
-
-    @property
-    def receiver(self) -> Instance | None:
-        """The object whose method is being run."""
-        if (
-            self.function is None
-            or self.function.owner is None
-            or not self.function.node.parameters
-        ):
-            return None
-        found = self.locals.get(self.function.node.parameters[0].name)
-        return found if isinstance(found, Instance) else None
-
-    @property
-    def module(self) -> Frame:
-        frame = self
-        while frame.parent is not None:
-            frame = frame.parent
-        return frame
-
-
-@dataclass(slots=True)
-class GradState:
-    """The grad mode that is in force, and what set it."""
-
-    enabled: bool = True
-    inference: bool = False
-    at: Span | None = None
-    stack: tuple[Span, ...] = ()
-    by_call: bool = False
-
-
-@dataclass(eq=False, slots=True)
-class Branch:
-    """A branch whose condition is being asked, and what is met there that other rounds would answer
-    otherwise.
-    """
-
-    # it leaves, and does nothing else, as long as a counter has not come to a number
-    waits: bool = False
-    leaves: bool | None = None  # the answer with which the loop is left
-    refused: ir.Node | None = None  # the condition of what raises
-    repeats: bool = False  # it is that of a loop
-    keeps: bool | None = (
-        # the answer that an item of a loop is not left out by; None where neither leaves it out
-        None
-    )
-    met: list[Met] = field(default_factory=list)
-    # the rounds in which numbers come to what is asked
-    ahead: list[tuple[Loop, int]] = field(default_factory=list)
-
-
-@dataclass(eq=False, slots=True)
-class Loop:
-    """A loop that is being run: how many rounds it takes, and which one it is in."""
-
-    number: int
-    rounds: int
-    round: int = 0
-    over: str = ""
-    length: int | None = None  # that is written down, of what it runs over
-    node: ir.Node | None = None
-    target: ir.Node | None = None  # what each round binds anew
-    looks_up: bool = False  # in what it runs over, by what that gives: a dict
-    numbers: range = range(0)  # the values of its induction variable, where not all are unrolled
-    shown: tuple[int, ...] = ()  # those of `numbers` that are unrolled
-    skipped: int = 0  # iterations before this one that are not unrolled
-    end: tape.Iteration | None = None  # of the last round
-    # of what it runs over, and numbers that it runs to
-    sizes: dict[Symbol, int] = field(default_factory=dict)
-    drawn: set[Symbol] = field(default_factory=set)  # what `next` takes items out of in its rounds
-    # the number of its last round, and the unknown one that it runs to
-    last: tuple[Abstract, Symbol] | None = None
-    # the number of the first symbol that is made in it
-    since: int = field(default_factory=serials.__next__)
-    is_single: bool = False  # it runs over one item: its rounds are none
-    is_sized: bool = False  # it runs over a list or a tuple
-    ends_early: bool = False  # what a round finds can end it
-    # the loops, by number, of the generator that it runs over
-    fed_by: set[int] = field(default_factory=set)
-    # that a `while` asks for, at first
-    states: dict[int, tuple[object, ir.Node, Frame]] = field(default_factory=dict)
-    # the rounds in which it takes items out of an iterator, until there are none
-    drains: int | None = None
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether another round is run; one that drains an iterator goes round once more, to find
-        it exhausted.
-        """
-        return self.round < self.rounds if self.drains is None else self.round <= self.drains
-
-    @property
-    def hands_on(self) -> set[Symbol]:
-        """What the items come from that its rounds get."""
-        return self.sizes.keys() | self.drawn
-
-    def is_on_the_way(self) -> None:
-        """Its last round was a part of one: a machine of several states has not come round yet."""
-        self.rounds += 1
-        self.drains = None if self.drains is None else self.drains + 1
-
-    def ends(self) -> None:
-        """Its last round was the last one: there was nothing more to run over."""
-        if self.end is not None:
-            self.end.last = True
-
-
 class Machine:
-    """The state of one path. Everything that happens to tensors goes through here and onto the
-    tape.
-    """
+    """The state of one path."""
 
     def __init__(self, entry: str, oracle: Oracle, session: Session) -> None:
         self.tape = tape.Tape(entry)
@@ -499,14 +327,14 @@ class Machine:
         """
         return ITEMS if any(not loop.over for loop in self.loops) else self.session.loops.listed
 
-    def loop(self, over: str, rounds: int = 2) -> _Looping:
+    def loop(self, over: str, rounds: int = 2) -> Looping:
         """Runs a loop."""
         self.loop_count += 1
-        return _Looping(self, Loop(self.loop_count, rounds, over=over))
+        return Looping(self, Loop(self.loop_count, rounds, over=over))
 
-    def round(self, loop: Loop, at: Span, text: str) -> _Round:
+    def round(self, loop: Loop, at: Span, text: str) -> Round:
         """One round of a loop over what `text` says."""
-        return _Round(self, loop, at, text)
+        return Round(self, loop, at, text)
 
     @contextmanager
     def protecting(self, frames: list[Frame]) -> Iterator[None]:
@@ -563,54 +391,3 @@ class Machine:
 def _written(kind: str) -> tuple[object, ...]:
     """What the journal says of an event: the same for all of a kind."""
     return "event", kind
-
-
-class _Looping:
-    """`Machine.loop`; a class, which is entered and left in a fraction of the time that a generator
-    takes.
-    """
-
-    __slots__ = ("loop", "m")
-
-    def __init__(self, m: Machine, loop: Loop) -> None:
-        self.m, self.loop = m, loop
-
-    def __enter__(self) -> Loop:
-        self.m.loops.append(self.loop)
-        self.m._rounds = None
-        return self.loop
-
-    def __exit__(self, *error: object) -> None:
-        self.m.loops.pop()
-        self.m._rounds = None
-
-
-class _Round:
-    """`Machine.round`: its end is told where nothing has left it."""
-
-    __slots__ = ("at", "loop", "m", "number", "over", "round", "text")
-
-    def __init__(self, m: Machine, loop: Loop, at: Span, text: str) -> None:
-        self.m, self.loop, self.at, self.text = m, loop, at, text
-        self.number, self.round, self.over = loop.number, loop.round, loop.over
-
-    def __enter__(self) -> None:
-        self.m.emit(self._event(begins=True))
-
-    def __exit__(self, error: object, *_: object) -> None:
-        if error is None:
-            self.loop.end = self._event(begins=False)
-            self.m.emit(self.loop.end)
-            self.m.turn(self.loop, self.loop.round + 1)
-
-    def _event(self, *, begins: bool) -> tape.Iteration:
-        return tape.Iteration(
-            at=self.at,
-            loop=self.number,
-            round=self.round,
-            begins=begins,
-            over=self.over,
-            text=self.text,
-            ends_early=self.loop.ends_early,
-            is_sized=self.loop.is_sized,
-        )

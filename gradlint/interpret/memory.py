@@ -18,7 +18,8 @@ from gradlint.library.effects import Effect, lookup
 from gradlint.tape import Cut, Kind, Storage, Value
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 
 def part(m: Machine, whole: Tensor, number: int, node: ir.Node, frame: Frame) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.machine import EVALUATE, handles
+from gradlint.interpret.tables import EVALUATE, handles
 from gradlint.interpret.values import (
     Abstract,
     Lib,
@@ -12,7 +12,8 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 
 @handles(EVALUATE, ir.Name)

@@ -13,7 +13,8 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 
 def concrete(m: Machine, value: Abstract) -> Abstract:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from gradlint.interpret import ahead, comparing, counters, lengths, shares, tensors
 from gradlint.interpret.arithmetic import PYTHON, arithmetic, of_unknown
 from gradlint.interpret.iteration import shorten
-from gradlint.interpret.machine import EVALUATE, Raised, handles
+from gradlint.interpret.machine import Raised
 from gradlint.interpret.operands import collated, concrete, concretise, is_collated
 from gradlint.interpret.registry import find_method
+from gradlint.interpret.tables import EVALUATE, handles
 from gradlint.interpret.texts import filled
 from gradlint.interpret.values import (
     MOST_ITEMS,
@@ -29,7 +30,8 @@ from gradlint.library.effects import lookup
 from gradlint.tape import DType, Kind
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 _BITWISE = frozenset("&|^")
 SPECIAL = {
     "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "@": "__matmul__",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import saving, tensors
 from gradlint.interpret.machine import Stop
+from gradlint.interpret.symbols import Test
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -18,7 +19,6 @@ from gradlint.interpret.values import (
     Object,
     Sequence,
     Tensor,
-    Test,
     Unknown,
 )
 from gradlint.tape import HANDED, UNSEEN, Kind, Value

@@ -11,6 +11,7 @@ from gradlint.interpret import annotated, calls, conditions
 from gradlint.interpret.cases import is_a_case
 from gradlint.interpret.lineage import canonical
 from gradlint.interpret.registry import TYPES
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     Abstract,
     Class,
@@ -19,13 +20,13 @@ from gradlint.interpret.values import (
     Lib,
     Object,
     Sequence,
-    Symbol,
     Unknown,
 )
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
     from gradlint.interpret.session import Session
 
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")

@@ -15,7 +15,7 @@ from dataclasses import field
 from gradlint import memo, tape
 from gradlint.dataclass import dataclass
 from gradlint.interpret.facts import Facts
-from gradlint.interpret.values import Symbol, Test
+from gradlint.interpret.symbols import Symbol, Test
 from gradlint.ir import nodes as ir
 from gradlint.ir.walk import within
 

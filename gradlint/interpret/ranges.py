@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from gradlint import memo
 from gradlint.interpret import ahead, counters, estimates
 from gradlint.interpret.iteration import MOST_WRITTEN, is_counted, is_in_full, rounds
-from gradlint.interpret.machine import ITERATE, MAX_ITEMS, Visit, handles
+from gradlint.interpret.machine import MAX_ITEMS
+from gradlint.interpret.tables import ITERATE, Visit, handles
 from gradlint.interpret.values import (
     Abstract,
     Call,

@@ -21,7 +21,8 @@ from gradlint.interpret.values import (
 from gradlint.tape import Backward, Kind, Value
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Loop, Machine
+    from gradlint.interpret.looping import Loop
+    from gradlint.interpret.machine import Machine
 
 MAX_DEPTH = 6  # how deep containers and objects are searched
 _CARRIED = ("sum", "state")

@@ -13,12 +13,15 @@ from gradlint import memo, tape
 from gradlint.interpret import iteration
 from gradlint.interpret.periods import BATCHES, Numbers, Period, Periods
 from gradlint.interpret.statements import ROUNDS
-from gradlint.interpret.values import Const, Symbol
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Const
 from gradlint.ir import nodes as ir
 from gradlint.source import effects
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Loop, Machine
+    from gradlint.interpret.looping import Loop
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
     from gradlint.interpret.session import Session
 
 MOST_AHEAD = 2  # rounds that are shown of a loop over numbers because branches ask for them

@@ -26,9 +26,7 @@ from gradlint.interpret.machine import (
 )
 from gradlint.interpret.paths import Oracle, Restart
 from gradlint.interpret.session import MOST_STEPS, RESTARTS, Session
-from gradlint.interpret.values import (
-    Symbol,
-)  # fmt: skip
+from gradlint.interpret.symbols import Symbol
 from gradlint.paths import Paths
 from gradlint.program.entries import Entry, is_test, steps
 from gradlint.program.modules import Program

@@ -9,6 +9,7 @@ from gradlint.interpret import ahead, filters
 from gradlint.interpret.conditions import boolean, known_truth
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.lineage import is_a
+from gradlint.interpret.symbols import Symbol, Test
 from gradlint.interpret.values import (
     FALSE,
     TRUE,
@@ -21,10 +22,8 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
-    Test,
     Unknown,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

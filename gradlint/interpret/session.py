@@ -13,23 +13,14 @@ from gradlint.interpret import (
 )
 from gradlint.interpret.gaps import Gap
 from gradlint.interpret.lineage import canonical
-from gradlint.interpret.machine import (
-    MAX_STEPS,
-    Frame,
-    Machine,
-)
+from gradlint.interpret.machine import MAX_STEPS, Machine
 from gradlint.interpret.parameters import Parameters
 from gradlint.interpret.paths import Restart
 from gradlint.interpret.registry import FUNCTIONS
 from gradlint.interpret.rounds import Rounds
-from gradlint.interpret.values import (
-    Abstract,
-    Class,
-    Function,
-    Lib,
-    Symbol,
-    Unknown,
-)  # fmt: skip
+from gradlint.interpret.scopes import Frame
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Abstract, Class, Function, Lib, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.program import fields, hazards, summaries
 from gradlint.program.modules import Program

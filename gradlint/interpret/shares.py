@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret.values import Abstract, Const, Symbol, Unknown
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Abstract, Const, Unknown
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

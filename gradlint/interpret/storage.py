@@ -13,11 +13,9 @@ from gradlint.interpret import (
 )
 from gradlint.interpret.derived import derived
 from gradlint.interpret.keys import hashable
-from gradlint.interpret.machine import (
-    Frame,
-    Raised,
-)  # fmt: skip
+from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import find_method, notify
+from gradlint.interpret.scopes import Frame
 from gradlint.interpret.subscripts import tensor_item
 from gradlint.interpret.summary import summary
 from gradlint.interpret.values import (

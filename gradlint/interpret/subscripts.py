@@ -9,9 +9,10 @@ from gradlint.interpret import arguments, chances, conditions, memory, tensors
 from gradlint.interpret.derived import derived
 from gradlint.interpret.keys import hashable, key_of
 from gradlint.interpret.lineage import is_a
-from gradlint.interpret.machine import EVALUATE, Raised, handles
+from gradlint.interpret.machine import Raised
 from gradlint.interpret.operands import concrete, is_collated
 from gradlint.interpret.registry import find_method
+from gradlint.interpret.tables import EVALUATE, handles
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -36,7 +37,8 @@ from gradlint.source.effects import How
 from gradlint.tape import COMPUTED_ANEW, DType
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 MOST_PICKED = 6  # of the functions and classes that an unknown key may find
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradlint import tape
 from gradlint.interpret.arguments import given
 from gradlint.interpret.saving import refuse_inference, save_as_listed
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     Abstract,
     Const,
@@ -16,7 +17,6 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
 )
@@ -25,7 +25,8 @@ from gradlint.library.effects import Effect
 from gradlint.tape import Cut, DType, Kind, Storage, Value
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 MAX_NESTING = 4  # how deep containers are searched for tensors
 # what is one, or can hold some

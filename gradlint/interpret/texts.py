@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.machine import EVALUATE, handles
+from gradlint.interpret.tables import EVALUATE, handles
 from gradlint.interpret.values import (
     Abstract,
     Const,
@@ -18,7 +18,8 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 _WIDTH = re.compile(r"[0-9]{4}|\*")
 _CONVERSIONS: dict[str, Callable[[object], object]] = {
     "": lambda value: value,

@@ -6,19 +6,12 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
-from gradlint.interpret.machine import (
-    CALL,
-    handles,
-)
 from gradlint.interpret.registry import (
     notify,
 )
-from gradlint.interpret.values import (
-    Abstract,
-    Call,
-    Symbol,
-    Unknown,
-)  # fmt: skip
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.tables import CALL, handles
+from gradlint.interpret.values import Abstract, Call, Unknown
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret.registry import on
-from gradlint.interpret.values import Abstract, Call, Symbol, Tensor, Unknown
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Abstract, Call, Tensor, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.library.structure import is_module, is_parameter
 from gradlint.library.unknown import thaw
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 _LEAVES_AS_IT_IS = re.compile(
     r"load_state_dict|(en|dis)able_|gradient_checkpointing_"

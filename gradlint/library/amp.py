@@ -28,7 +28,8 @@ from gradlint.library.devices import type_of
 from gradlint.source.blocks import statements
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 _VERSIONS = re.compile(r"version|torch_|TORCH|\b(?:has|get)attr\(.*(?:torch|amp)")
 _LEAVES = ast.Return | ast.Raise

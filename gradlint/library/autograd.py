@@ -10,16 +10,8 @@ from gradlint.dataclass import dataclass
 from gradlint.interpret import tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import function, method, on
-from gradlint.interpret.values import (
-    NONE,
-    Abstract,
-    Call,
-    Const,
-    Object,
-    Sequence,
-    Symbol,
-    Tensor,
-)
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Tensor
 from gradlint.library import hooks
 from gradlint.tape import Cut, Kind, Value
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import memo
 from gradlint.interpret.registry import on
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -23,7 +24,6 @@ from gradlint.interpret.values import (
     Function,
     Instance,
     Object,
-    Symbol,
     Unknown,
 )
 from gradlint.ir import nodes as ir
@@ -33,7 +33,8 @@ from gradlint.source import effects
 from gradlint.tape import May
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 MAX_DEPTH = 3  # of functions that call each other
 _MOVES = May.STEP | May.CLEAR

@@ -30,7 +30,8 @@ from gradlint.library.structure import CONTAINERS, contained, container_kind, na
 from gradlint.tape import Kind
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Machine, Visit
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.tables import Visit
 
 
 def fill_container(m: Machine, module: Instance | Object, kind: str, call: Call) -> None:

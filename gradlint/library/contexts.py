@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import attribute, method
+from gradlint.interpret.symbols import Test
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -16,7 +17,6 @@ from gradlint.interpret.values import (
     Object,
     Sequence,
     Tensor,
-    Test,
     Unknown,
 )
 from gradlint.ir import nodes as ir

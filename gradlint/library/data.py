@@ -15,6 +15,7 @@ from gradlint.interpret.estimates import estimated
 from gradlint.interpret.iteration import is_counted, iterates, rounds
 from gradlint.interpret.lineage import alias, is_a, parent
 from gradlint.interpret.registry import attribute, fallback, method, typed
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     Abstract,
     Call,
@@ -23,13 +24,13 @@ from gradlint.interpret.values import (
     Instance,
     Object,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Machine, Visit
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.tables import Visit
 
 LOADER = "torch.utils.data.DataLoader"
 DATASET = "torch.utils.data.Dataset"

@@ -23,17 +23,8 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret.registry import attribute, fallback, function, guesses, method, on
-from gradlint.interpret.values import (
-    NONE,
-    Abstract,
-    Call,
-    Const,
-    Object,
-    Sequence,
-    Symbol,
-    Test,
-    Unknown,
-)
+from gradlint.interpret.symbols import Symbol, Test
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Unknown
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:

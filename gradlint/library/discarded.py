@@ -8,19 +8,16 @@ from gradlint import tape
 from gradlint.interpret.registry import (
     on,
 )
-from gradlint.interpret.values import (
-    Abstract,
-    Symbol,
-    Tensor,
-    Unknown,
-)
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Abstract, Tensor, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.ir.walk import within
 from gradlint.library.effects import lookup
 from gradlint.library.python import outside
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 
 _MOVING = ("to", "type", "cuda")  # the methods that take the name of a device or type

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import memo
 from gradlint.interpret.registry import on
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -28,7 +29,6 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Unknown,
 )
 from gradlint.ir import nodes as ir
@@ -36,7 +36,8 @@ from gradlint.program import fields
 from gradlint.source import effects
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 MAX_DEPTH = 3  # of containers in objects in containers
 MOST_KEPT = 32  # callbacks that are looked through again at each call: the latest

@@ -11,16 +11,8 @@ from gradlint.interpret.registry import (
     attribute,
     method,
 )
-from gradlint.interpret.values import (
-    FALSE,
-    NONE,
-    TRUE,
-    Abstract,
-    Call,
-    Object,
-    Tensor,
-    Test,
-)
+from gradlint.interpret.symbols import Test
+from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Object, Tensor
 from gradlint.library import freezing
 from gradlint.library.autograd import (
     refuse_in_transform,

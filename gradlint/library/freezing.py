@@ -21,7 +21,8 @@ from gradlint.library.structure import MODULE, named_parameters
 from gradlint.tape import Kind, Value
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 MISSPELT = frozenset(
     [
         "require_grad",

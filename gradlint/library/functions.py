@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from gradlint import tape
 from gradlint.interpret import memory, saving, tensors
 from gradlint.interpret.lineage import alias, canonical
-from gradlint.interpret.machine import GradState
 from gradlint.interpret.registry import enters, method
+from gradlint.interpret.scopes import GradState
 from gradlint.interpret.values import (
     FALSE,
     TRUE,

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import evidence, names, tape
 from gradlint.interpret.registry import on
-from gradlint.interpret.values import (
-    Abstract,
-    Call,
-    Instance,
-    Mapping,
-    Object,
-    Sequence,
-    Symbol,
-    Unknown,
-)
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Abstract, Call, Instance, Mapping, Object, Sequence, Unknown
 from gradlint.library.holdings import MAX_DEPTH
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from gradlint.tape import Cut, Kind, Value, leaves
 
 if TYPE_CHECKING:
     from gradlint.finding import Span
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 MAX_DEPTH = 3  # how deep containers are searched for modules
 
 

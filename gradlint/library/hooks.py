@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret.machine import GradState
 from gradlint.interpret.registry import FUNCTIONS, method, notify
+from gradlint.interpret.scopes import GradState
 from gradlint.interpret.values import Abstract, Bound, Call, Function, Tensor
 from gradlint.library.effects import lookup
 from gradlint.source import reach

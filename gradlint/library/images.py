@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import tensors
 from gradlint.interpret.registry import fallback, method, notify
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.unknowns import call_unknown
-from gradlint.interpret.values import Abstract, Call, Object, Symbol
+from gradlint.interpret.values import Abstract, Call, Object
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

@@ -13,6 +13,7 @@ from gradlint.interpret.registry import (
     method,
     typed,
 )
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -22,7 +23,6 @@ from gradlint.interpret.values import (
     Instance,
     Object,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
 )

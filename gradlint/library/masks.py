@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import shapes
-from gradlint.interpret.values import (
-    Symbol,
-    Tensor,
-    Test,
-)
+from gradlint.interpret.symbols import Symbol, Test
+from gradlint.interpret.values import Tensor
 from gradlint.library.python.results import last
 from gradlint.tape import Value
 

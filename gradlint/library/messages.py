@@ -14,11 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.registry import on
-from gradlint.interpret.values import Abstract, Symbol, Unknown
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Abstract, Unknown
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 
 @on("discarded")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import conditions
 from gradlint.interpret.lineage import alias, canonical
-from gradlint.interpret.machine import GradState, Visit
 from gradlint.interpret.registry import function, method, on
+from gradlint.interpret.scopes import GradState
+from gradlint.interpret.tables import Visit
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -30,7 +31,8 @@ from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from gradlint.finding import Span
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 _CONTEXTS = ("torch.no_grad", "torch.enable_grad", "torch.inference_mode")
 MODES = (*_CONTEXTS, "torch.set_grad_enabled")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import memory, tensors
 from gradlint.interpret.registry import attribute, fallback, function, guesses, method, notify
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -23,7 +24,6 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.registry import method, on
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -17,7 +18,6 @@ from gradlint.interpret.values import (
     Const,
     Function,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
 )

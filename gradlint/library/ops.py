@@ -14,16 +14,8 @@ from gradlint.interpret.registry import (
     method,
     notify,
 )
-from gradlint.interpret.values import (
-    FALSE,
-    NONE,
-    TRUE,
-    Abstract,
-    Call,
-    Tensor,
-    Test,
-    Unknown,
-)
+from gradlint.interpret.symbols import Test
+from gradlint.interpret.values import FALSE, NONE, TRUE, Abstract, Call, Tensor, Unknown
 from gradlint.library import losses
 from gradlint.library.creation import created
 from gradlint.library.effects import Effect, lookup

@@ -8,6 +8,7 @@ from gradlint import evidence, tape
 from gradlint.interpret.lineage import alias, is_a
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import attribute, fallback, method, on, typed
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -18,7 +19,6 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
 )

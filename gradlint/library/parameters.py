@@ -15,6 +15,7 @@ from gradlint.interpret.registry import (
     method,
     typed,
 )
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -25,7 +26,6 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
 )

@@ -13,7 +13,8 @@ from gradlint.interpret.values import Abstract, Call, Const, Instance, Mapping, 
 from gradlint.library.structure import MODULE, is_module, parts
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Machine, Visit
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.tables import Visit
 
 _MODULES, _PARAMETERS = f"{MODULE}._modules", f"{MODULE}._parameters"
 

@@ -28,7 +28,8 @@ from gradlint.library.effects import Effect, lookup
 from gradlint.tape import DType
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Machine, Visit
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.tables import Visit
 _LISTS = {
     "split",
     "chunk",

@@ -19,7 +19,7 @@ from gradlint.ir.walk import within
 from gradlint.library.effects import lookup
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame
+    from gradlint.interpret.scopes import Frame
 
 _TENSORS_ONLY = frozenset(["-", "/", "//", "@", "**", "%"])
 _CALLABLE = frozenset(["zeros_like", "ones_like", "full_like", "empty_like", "rand_like"])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import evidence, tape
 from gradlint.evidence import Role
-from gradlint.interpret.values import Abstract, Call, Instance, Object, Symbol, Unknown
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Abstract, Call, Instance, Object, Unknown
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine

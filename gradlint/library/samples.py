@@ -22,6 +22,7 @@ from gradlint.finding import Span
 from gradlint.interpret import conditions
 from gradlint.interpret.lineage import is_a
 from gradlint.interpret.registry import enters
+from gradlint.interpret.symbols import Symbol, Test
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -32,9 +33,7 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Tensor,
-    Test,
     Unknown,
 )
 from gradlint.library.data import DATASET

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
 from gradlint.interpret.registry import function, method, typed
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -19,7 +20,6 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
 )

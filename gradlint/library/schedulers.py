@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret.registry import method, typed
-from gradlint.interpret.values import (
-    NONE,
-    Abstract,
-    Call,
-    Function,
-    Instance,
-    Object,
-    Symbol,
-)
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import NONE, Abstract, Call, Function, Instance, Object
 from gradlint.library.optimizers import SCHEDULER, SCHEDULERS, handle_of
 
 if TYPE_CHECKING:

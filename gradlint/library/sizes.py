@@ -10,6 +10,7 @@ from gradlint.interpret.registry import (
     function,
     method,
 )
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -18,7 +19,6 @@ from gradlint.interpret.values import (
     Call,
     Const,
     Object,
-    Symbol,
     Tensor,
     Unknown,
 )

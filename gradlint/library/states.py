@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.registry import on
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -20,10 +21,9 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
-)  # fmt: skip
+)
 from gradlint.library.escape import receiver
 
 if TYPE_CHECKING:

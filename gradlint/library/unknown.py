@@ -12,17 +12,9 @@ from gradlint.interpret.conditions import is_collated
 from gradlint.interpret.derived import derived
 from gradlint.interpret.estimates import estimated
 from gradlint.interpret.registry import find_method, guesses, method, notify
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.unknowns import call_unknown
-from gradlint.interpret.values import (
-    NONE,
-    Abstract,
-    Builtin,
-    Call,
-    Const,
-    Symbol,
-    Tensor,
-    Unknown,
-)
+from gradlint.interpret.values import NONE, Abstract, Builtin, Call, Const, Tensor, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.library.devices import place, send
 from gradlint.library.effects import lookup

@@ -17,6 +17,7 @@ from gradlint.finding import Span
 from gradlint.interpret import conditions
 from gradlint.interpret.lineage import alias, is_a, parent
 from gradlint.interpret.registry import attribute, fallback, function, method, on
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -27,7 +28,6 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Tensor,
     Unknown,
 )

@@ -13,7 +13,7 @@ from gradlint.program import parts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gradlint.interpret.machine import Frame
+    from gradlint.interpret.scopes import Frame
 
 
 class Dependencies:

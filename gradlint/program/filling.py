@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import calm
-from gradlint.interpret.machine import Frame, Raised
+from gradlint.interpret.machine import Raised
+from gradlint.interpret.scopes import Frame
 from gradlint.interpret.values import Abstract, Class, Instance, Mapping, Object, Sequence
 from gradlint.program import parts, registries
 from gradlint.program.importers import importers

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import calm
-from gradlint.interpret.machine import Frame, Raised
+from gradlint.interpret.machine import Raised
+from gradlint.interpret.scopes import Frame
 from gradlint.interpret.values import (
     Abstract,
     Builtin,

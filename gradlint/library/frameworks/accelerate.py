@@ -15,6 +15,7 @@ from gradlint import tape
 from gradlint.interpret import estimates
 from gradlint.interpret.lineage import alias
 from gradlint.interpret.registry import attribute, function, guesses, method, typed
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -24,14 +25,14 @@ from gradlint.interpret.values import (
     Const,
     Function,
     Object,
-    Symbol,
     Unknown,
 )
 from gradlint.library.frameworks.fabric import unchanged
 from gradlint.library.structure import is_module
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 ACCELERATOR = "accelerate.Accelerator"
 _WINDOW = "accelerate.accumulation"  # what `accumulate` gives

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.lineage import alias
 from gradlint.interpret.registry import attribute, function, guesses, method, typed
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     NONE,
     Abstract,
@@ -14,7 +15,6 @@ from gradlint.interpret.values import (
     Function,
     Object,
     Sequence,
-    Symbol,
     Unknown,
 )
 

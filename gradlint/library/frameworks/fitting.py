@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret import conditions
-from gradlint.interpret.machine import Loop
+from gradlint.interpret.looping import Loop
 from gradlint.interpret.operators import binary
 from gradlint.interpret.periods import BATCHES
 from gradlint.interpret.values import (

@@ -10,7 +10,8 @@ from gradlint.interpret import retention
 from gradlint.interpret.values import Abstract, Call
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Loop, Machine
+    from gradlint.interpret.looping import Loop
+    from gradlint.interpret.machine import Machine
 
 
 def run(

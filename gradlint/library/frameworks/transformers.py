@@ -13,6 +13,7 @@ from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.lineage import alias, canonical, is_a, parent
 from gradlint.interpret.registry import attribute, enters, fallback, method, on
 from gradlint.interpret.statements import ROUNDS
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
@@ -24,15 +25,15 @@ from gradlint.interpret.values import (
     Mapping,
     Object,
     Sequence,
-    Symbol,
     Unknown,
-)  # fmt: skip
+)
 from gradlint.library.frameworks import rounds
 from gradlint.library.frameworks.accelerate import ACCELERATOR
 from gradlint.library.frameworks.fitting import function_of, sink_call
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Loop, Machine
+    from gradlint.interpret.looping import Loop
+    from gradlint.interpret.machine import Machine
 
 TRAINER = "transformers.Trainer"
 alias("transformers.trainer.Trainer", TRAINER)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gradlint.interpret.registry import typed
-from gradlint.interpret.values import Abstract, Symbol, Unknown
+from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.values import Abstract, Unknown
 
 _KINDS = {
     "builtins.int": "number", "builtins.float": "number", "builtins.bool": "bool",

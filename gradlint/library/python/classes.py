@@ -14,6 +14,7 @@ from gradlint.interpret import conditions
 from gradlint.interpret.attributes import class_of
 from gradlint.interpret.lineage import canonical, is_a
 from gradlint.interpret.registry import function
+from gradlint.interpret.symbols import Test
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -32,7 +33,6 @@ from gradlint.interpret.values import (
     Range,
     Sequence,
     Tensor,
-    Test,
     Unknown,
 )
 from gradlint.library.effects import layer

@@ -10,6 +10,7 @@ from gradlint.interpret.lineage import canonical
 from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.storage import set_attribute, store
 from gradlint.interpret.subscripts import item
+from gradlint.interpret.symbols import Test
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -30,7 +31,6 @@ from gradlint.interpret.values import (
     Sequence,
     Super,
     Tensor,
-    Test,
     Unknown,
 )
 from gradlint.library import roles
@@ -39,7 +39,8 @@ from gradlint.library.python.classes import python_type
 from gradlint.library.python.results import argument, fresh, place, text
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Frame, Machine
+    from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 # Chosen by name at run time (`getattr(torch.optim, args.optimizer)`), these are still known by what
 # they inherit from.

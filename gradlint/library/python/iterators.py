@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import handlers
 from gradlint.interpret.iteration import is_endless, iterates
-from gradlint.interpret.machine import Raised, Visit
+from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import function
+from gradlint.interpret.tables import Visit
 from gradlint.interpret.values import (
     Abstract,
     Call,
@@ -28,7 +29,8 @@ from gradlint.library.python.results import (
 )
 
 if TYPE_CHECKING:
-    from gradlint.interpret.machine import Loop, Machine
+    from gradlint.interpret.looping import Loop
+    from gradlint.interpret.machine import Machine
 
 
 @function("builtins.iter", "builtins.aiter")

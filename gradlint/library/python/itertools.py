@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import conditions, counters
 from gradlint.interpret.iteration import iterates, rounds
-from gradlint.interpret.machine import Visit
 from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import function, method
+from gradlint.interpret.tables import Visit
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Range, Sequence, Unknown
 from gradlint.library.python.lazies import in_step, is_open, lazy, listed
 from gradlint.library.python.results import argument, functions, last, pair, place, settled

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, counters, shapes
 from gradlint.interpret.iteration import is_endless, is_window, iterates, shorten
-from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import function
+from gradlint.interpret.symbols import Test
+from gradlint.interpret.tables import Visit
 from gradlint.interpret.values import (
     FALSE,
     TRUE,
@@ -22,7 +23,6 @@ from gradlint.interpret.values import (
     Range,
     Sequence,
     Tensor,
-    Test,
     Unknown,
     range_length,
 )

@@ -10,6 +10,7 @@ from gradlint import tape
 from gradlint.interpret import conditions, counters, estimates, retention, tensors
 from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import function
+from gradlint.interpret.symbols import Test
 from gradlint.interpret.values import (
     Abstract,
     Call,
@@ -19,10 +20,9 @@ from gradlint.interpret.values import (
     Range,
     Sequence,
     Tensor,
-    Test,
     Unknown,
     range_length,
-)  # fmt: skip
+)
 from gradlint.library.python.results import (
     argument,
     constant,

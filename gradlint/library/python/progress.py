@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.iteration import iterates
-from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import attribute, function, method
+from gradlint.interpret.tables import Visit
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Instance, Lib, Object
 from gradlint.library.python.lazies import lazy
 from gradlint.library.python.results import fresh

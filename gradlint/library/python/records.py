@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.iteration import iterates
 from gradlint.interpret.lineage import parent
-from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.subscripts import item
+from gradlint.interpret.tables import Visit
 from gradlint.interpret.values import (
     FALSE,
     NONE,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.iteration import iterates
 from gradlint.interpret.keys import hashable
-from gradlint.interpret.machine import Visit
 from gradlint.interpret.registry import FUNCTIONS, METHODS, MethodHandler, method
 from gradlint.interpret.storage import set_item as put
 from gradlint.interpret.subscripts import item
+from gradlint.interpret.tables import Visit
 from gradlint.interpret.values import NONE, Abstract, Call, Class, Instance, Mapping, Sequence
 
 # what these register is taken over
