@@ -128,8 +128,12 @@ def is_compared_with(name: str) -> bool:
     """Whether a parameter of a loss is what a prediction is compared with, or weighted by, by its
     name.
     """
-    said = _words(name)
-    return not said.isdisjoint(_COMPARED) and said.isdisjoint(_PREDICTED)
+    return not _words(name).isdisjoint(_COMPARED) and not is_predicted(name)
+
+
+def is_predicted(name: str) -> bool:
+    """Whether a parameter of a loss is what a model gave, by its name."""
+    return not _words(name).isdisjoint(_PREDICTED)
 
 
 @functools.lru_cache(maxsize=4096)

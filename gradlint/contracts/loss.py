@@ -10,7 +10,8 @@ from gradlint.source.parse import Source
 
 RANK = 0
 IS_TRAINED = True
-SPEAKING = forward.SPEAKING | {"GL101", "GL102", "GL103", "GL104", "GL105", "GL108", "GL109"}
+_CUTS = frozenset(["GL101", "GL102", "GL103", "GL104", "GL105", "GL108", "GL109"])
+SPEAKING = forward.SPEAKING | _CUTS | {"GL112", "GL301", "GL903"}
 
 
 def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:

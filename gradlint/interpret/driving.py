@@ -40,7 +40,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import losses
-from gradlint.tape import Fact, Storage, Value
+from gradlint.tape import PREDICTED, Fact, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -188,7 +188,7 @@ def _arguments(
     be one.
 
     What stands before the parameter from which a target is subtracted, `(forecast - target)`, is
-    data.
+    data, where its name does not say that it is a prediction, too.
     """
     source = part.node.source
     called = losses.called_names(source)
@@ -204,7 +204,8 @@ def _arguments(
         value = given.get(parameter.name) or m.session.parameters.given(m, part, parameter)
         if isinstance(value, Unknown) and value.type not in _PLAIN and parameter.name not in called:
             is_before = bool(opposed) and not has_prediction and parameter.name not in opposed
-            if evidence.is_compared_with(parameter.name) or is_before:
+            is_input = is_before and not evidence.is_predicted(parameter.name)
+            if evidence.is_compared_with(parameter.name) or is_input:
                 value = Unknown(value.symbol, data=True, type=value.type)
             elif not has_prediction:
                 has_prediction = True
@@ -227,6 +228,7 @@ def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> 
     model = tensors.leaf(m, symbol.derive("model", "model"), call.node, call.frame)
     made = tensors.operation(m, "call", [model], call.node, call.frame)
     made.storage, made.name, made.text = Storage(), symbol.text, symbol.text
+    made.flags |= {PREDICTED}
     m.nodes[symbol] = made
     m.state["predicted"] = symbol
     return Unknown(symbol, type=parameter.type or ("" if is_container else "tensor"))

@@ -115,7 +115,9 @@ def _is_judged(made: tape.Tape) -> bool:
 
 
 def _name_of_part(entry: Entry) -> str:
-    """What the user calls it: a function, or the class whose objects are called."""
+    """What the user calls it: a function, the class whose objects are called, or a method."""
+    if entry.contract == "method":
+        return entry.name
     return entry.function[0] if len(entry.function) == 2 else entry.name.rpartition(".")[2]
 
 

@@ -25,6 +25,8 @@ from gradlint.library.functions import CONTEXT
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
+BY_DEFAULT = "by its default or annotation"
+
 
 @method(CONTEXT, "save_for_backward", "save_for_forward")
 def save(m: Machine, context: Object, call: Call) -> Abstract:
@@ -47,8 +49,8 @@ def _written(call: Call) -> list[ir.Node]:
 
 
 def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
-    """What is saved that is surely no tensor; "" for a tensor, for None (which torch takes) and for
-    the unknown.
+    """What is saved that is no tensor; "" for a tensor, for None (which torch takes) and for the
+    unknown. What a parameter is by its default, somebody can replace by a tensor.
     """
     is_given = m.session.parameters.is_given
     match given:
@@ -62,8 +64,9 @@ def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
             return "a dict"
         case Unknown(type="bool", test=Test()):  # `x > 0`: a mask, where `x` is a tensor
             return ""
-        case Unknown(type="number" | "bool" | "str", symbol=asked) if not is_given(asked):
-            return "a string" if given.type == "str" else "a number"
+        case Unknown(type="number" | "bool" | "str", symbol=asked):
+            kind = "a string" if given.type == "str" else "a number"
+            return f"{kind} {BY_DEFAULT}" if is_given(asked) else kind
     return ""
 
 

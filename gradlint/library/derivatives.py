@@ -106,13 +106,17 @@ def _refuse_unmet(m: Machine, inputs: list[Value], losses: list[Value], call: Ca
     """Ends the program where an input stands nowhere in the graphs: "to not have been used in the
     graph" (torch 2.13).
 
-    What code out of view has computed with nobody knows.
+    What code out of view has computed with nobody knows. What a function was given was there
+    before it: it is computed from no result of the function's own. Where such a result has no
+    gradient, the call raises, too: "does not require grad".
     """
     graph = [value for loss in losses for value in tape.graph(loss)]
-    if any(value.assumed or not _is_in_view(value) for value in graph):
+    if not all(map(_is_in_view, graph)):
         return
+    is_known = not any(value.assumed for value in graph)
     for value in inputs:
-        if value.requires_grad and not value.assumed and not _stands_in(value, graph):
+        is_sure = not value.is_leaf or (is_known and not value.assumed)
+        if value.requires_grad and is_sure and not _stands_in(value, graph):
             at = call.frame.span(call.node)
             m.emit(tape.Fact(at=at, what="unmet-input", value=value, source=losses[0]))
             raise Raised(Object("builtins.RuntimeError", at), at)
@@ -122,7 +126,8 @@ def _is_in_view(value: Value) -> bool:
     """Whether it is known what an operation computes with."""
     # from what of a graph it is computed is not known for certain
     is_derived = value.op == "torch.autograd.grad"
-    return value.is_leaf or (
+    is_given = value.is_leaf or tape.PREDICTED in value.flags
+    return is_given or (
         not is_derived and (lookup(value.op) is not None or layer(value.op) is not None)
     )
 

@@ -20,6 +20,7 @@ from gradlint.interpret.values import (
     Object,
     Sequence,
     Tensor,
+    Unknown,
 )
 from gradlint.library import freezing, holdings
 from gradlint.library.phases import tell_mode
@@ -95,12 +96,22 @@ def register_buffer(m: Machine, module: Instance | Object, call: Call) -> Abstra
             and value.node.kind is Kind.CONSTANT
         ):
             value.node.kind, value.node.cut = Kind.DATA, None
+        value = _as_table(value)
         name_value(m, value, name)
         module.attrs[name] = value
         module.state.setdefault("buffers", set()).add(name)
         if isinstance(value, Tensor) and value.node.records:
             m.emit(tape.Fact(at=call.frame.span(call.node), what="buffer-set", value=value.node))
     return NONE
+
+
+def _as_table(value: Abstract) -> Abstract:
+    """What a constructor was given for a buffer: a table, which carries no gradient."""
+    if isinstance(value, Unknown):
+        return Unknown(value.symbol, data=True, type=value.type)
+    if isinstance(value, Tensor) and value.node.kind is Kind.UNKNOWN and value.node.op == "input":
+        value.node.kind, value.node.requires_grad = Kind.DATA, False
+    return value
 
 
 @method(MODULE, "register_parameter", "add_module", "register_module")

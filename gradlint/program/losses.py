@@ -12,6 +12,7 @@ from gradlint.program.callers import is_ungraded
 from gradlint.source.blocks import walk
 
 _METHODS = ("forward", "__call__")
+_NO_METHODS = frozenset(["staticmethod", "classmethod", "property", "cached_property"])
 
 
 class Definition(Protocol):
@@ -100,6 +101,22 @@ def _computing(
             ):
                 yield Part((name, method), first.line)
                 return
+
+
+def of_methods(definitions: Sequence[Definition]) -> Iterator[Part]:
+    """The methods of classes that are losses by their names, and compute one from what they are
+    given: `loss`, `critic_loss`.
+    """
+    for own in methods(definitions).values():
+        for name, each in own.items():
+            is_own = not any(map(_is_no_method, each.node.decorator_list))
+            if evidence.is_loss(name) and is_own and _has_shape(each.node, is_plain=False):
+                yield Part(each.path, each.line)
+
+
+def _is_no_method(decorator: ast.expr) -> bool:
+    """Whether what it decorates is no method of an object: `@property`, `@classmethod`."""
+    return isinstance(decorator, ast.Name) and decorator.id in _NO_METHODS
 
 
 def _is_static(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

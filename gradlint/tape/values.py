@@ -57,6 +57,8 @@ CAST = "cast"  # on what holds the same numbers in a dtype that has no gradient
 # on the leaf of something unknown: a library's function, which is no module
 OF_A_FUNCTION = "of-a-function"
 FRAMEWORK = "framework"  # the device of an autocast region that a framework chooses
+# what a part is given and a model has computed before: nothing of the part is behind it
+PREDICTED = "predicted"
 HANDED = "handed"  # what a part is given, and is no result of it: a metric, the output of a model
 # from a distribution whose samples are functions of its parameters: it is never exactly zero
 DRAWN = "drawn"

@@ -98,7 +98,8 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every call that leaves grad mode off for a loss that is back-propagated."""
     for found in starved(paths, Why.GRAD_MODE):
         if leak(found) is not None:
-            where = f"still off{when(found.decisions)} at {backward(found.arrival.sink)}"
+            sink = backward(found.arrival.sink).rstrip(",")
+            where = f"still off{when(found.decisions)} at {sink}"
             message = f"grad mode is switched off here and {where}: the loss has no graph"
             yield Report(found.at, message, _HELP, found.related, hints=_needed(found))
 

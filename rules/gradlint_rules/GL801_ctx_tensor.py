@@ -6,7 +6,8 @@ of `ctx`, or what is no tensor with `save_for_backward`.
 ## What it does
 Reports `ctx.name = tensor` in the `forward` of a `torch.autograd.Function` where the tensor is what
 `forward` returns, or an input through which a gradient flows. Reports, as an error, a number,
-string, list or dict that `save_for_backward` is given.
+string, list or dict that `save_for_backward` is given; as a warning, a parameter that is a number
+by its default or annotation.
 
 ## Why it matters
 An output kept so holds the graph that holds it: the cycle keeps every activation of the step alive
@@ -87,6 +88,8 @@ from gradlint_rules.uncut import unsafe
 SEVERITY = Severity.WARNING
 _HELP = "Use `ctx.save_for_backward(…)`, and `ctx.saved_tensors` in the backward."
 _HELP_NUMBER = "Keep it as an attribute: `ctx.name = value`."
+_BY_DEFAULT = "by its default or annotation"  # else somebody passes a tensor
+_NUMBER = {"saved": "number"}
 _EFFECT = {
     "output": "holds the graph that holds it: its memory is not freed",
     "input": (
@@ -113,7 +116,8 @@ def check(paths: Paths) -> Iterator[Report]:
                 f"`save_for_backward` is given `{fact.text}`, {fact.detail}, and takes tensors "
                 "alone: it raises"
             )
-            yield Report(fact.at, message, _HELP_NUMBER, severity=Severity.ERROR)
+            severity = Severity.WARNING if fact.detail.endswith(_BY_DEFAULT) else Severity.ERROR
+            yield Report(fact.at, message, _HELP_NUMBER, severity=severity, hints=_NUMBER)
 
 
 def _surely_has_gradient(value: Value | None) -> bool:
@@ -122,6 +126,6 @@ def _surely_has_gradient(value: Value | None) -> bool:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Saves the tensor for the backward."""
-    if finding.severity is Severity.ERROR:
+    if finding.hints == _NUMBER:
         raise NoFixError("what is saved is no tensor")
     return unsafe("Save it for the backward", saved_for_backward(finding, source))

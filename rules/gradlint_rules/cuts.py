@@ -112,8 +112,10 @@ def is_bypassed(cut: Value, tape: Tape) -> bool:
 def is_meant(cut: Value) -> bool:
     """Whether the names around a cut say that it is there on purpose: a target, a teacher, a moving
     average.
+
+    What it takes that carries no gradient, such as the target of a loss, is not cut here.
     """
-    return are_meant((cut, *cut.inputs))
+    return are_meant((cut, *(source for source in cut.inputs if source.requires_grad)))
 
 
 def are_meant(values: Sequence[Value]) -> bool:
