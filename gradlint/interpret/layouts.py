@@ -97,6 +97,37 @@ def is_in_order(m: Machine, value: Value, depth: int = _DEEPEST) -> bool:
     return not swapped and depth > 0 and _is_made_in_order(m, value, depth)
 
 
+def lie_apart(value: Value) -> bool:
+    """Whether the axes of a tensor before its last one surely cannot be joined without a copy, as
+    in `x[:, i]` of four axes: the batches lie apart.
+
+    One that is a single element along its first axis is left out of account.
+    """
+    if not (value.inputs and value.inputs[0].storage is value.storage and _is_view(value)):
+        return False
+    if value.op == "torch.Tensor.__getitem__":
+        return "reshaping" not in value.flags and _takes_between(value)
+    axes = (value.argument(1, "dim0", "axis0"), value.argument(2, "dim1", "axis1"))
+    whole = rank(value.inputs[0])
+    return _order(value.op) == "swaps" and (
+        any(isinstance(axis, int) and axis > 1 for axis in axes) or (whole or 0) > 2
+    )
+
+
+def _takes_between(value: Value) -> bool:
+    """Whether indexing takes elements from between others, along an axis that has one before it and
+    one between it and the last.
+    """
+    index = value.argument(1)
+    if not isinstance(index, tuple) or any(each is None or each is ... for each in index):
+        return False
+    chosen = next((place for place, each in enumerate(index) if each != slice(None)), None)
+    if not chosen:
+        return False
+    axes = max(len(index), rank(value.inputs[0]) or 0)
+    return axes - chosen > (1 if isinstance(index[chosen], slice) else 2)
+
+
 def _order(op: str) -> str:
     """What the table says of an operation, or of the function that a layer applies."""
     short = op.removesuffix(".output")

@@ -7,7 +7,8 @@ from collections.abc import Sequence as Many
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.library.effects import Effect
+from gradlint.interpret import layouts
+from gradlint.library.effects import Effect, flattens
 from gradlint.tape import Saved, Value
 
 if TYPE_CHECKING:
@@ -18,10 +19,19 @@ def save_as_listed(made: Value, named: Many[tuple[str, Value]], effect: Effect) 
     if not made.requires_grad:
         return
     kept = effect.saved({name for name, source in named if source.requires_grad})
-    saved = [saved_values(source, name) for name, source in named if name in kept]
+    saved = [
+        saved_values(source, name)
+        for name, source in named
+        if name in kept and not _is_copied(source, name, effect)
+    ]
     if any(what.startswith("result") for what in kept):
         saved.append(saved_values(made, "result"))
     made.saves = tuple(entry for entry in saved if entry is not None)
+
+
+def _is_copied(source: Value, name: str, effect: Effect) -> bool:
+    """Whether an operation saves a copy: it joins axes that lie apart."""
+    return name == effect.argument(0) and flattens(effect) and layouts.lie_apart(source)
 
 
 def saved_values(kept: Value, role: str) -> Saved | None:
@@ -34,9 +44,14 @@ def saved_values(kept: Value, role: str) -> Saved | None:
 
 
 def refuse_inference(m: Machine, made: Value) -> None:
-    """Notes the inference tensors that torch refuses to save."""
-    for kept in made.saves:
-        if kept.value.inference and kept.value is not made:
+    """Notes the inference tensors that torch refuses to save.
+
+    Nothing is saved where no gradient is needed, as with the weights of a frozen model that is out
+    of view: an assumed gradient alone proves nothing.
+    """
+    refused = [kept for kept in made.saves if kept.value.inference and kept.value is not made]
+    if refused and not all(leaf.assumed for leaf in tape.leaves(made)):
+        for kept in refused:
             m.emit(
                 tape.Fact(
                     at=made.at,

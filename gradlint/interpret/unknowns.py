@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -69,6 +70,7 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     inputs = tensors.sources(m, call.values, node, frame)
     notify("unknown call", m, symbol, call)
     own = tensors.leaf(m, _owner(m, symbol), node, frame, fed=bool(inputs) or call.open)
+    own = _left_to_train(m, own)
     made = tensors.operation(m, "call", [*inputs, own], node, frame)
     made.storage = tape.Storage()
     made.assumed = not any(source.requires_grad and not source.assumed for source in inputs)
@@ -91,6 +93,25 @@ def _owner(m: Machine, called: Symbol) -> Symbol:
     receiver = called.source
     is_method = isinstance(called.key, tuple) and called.key[:1] == ("attribute",)
     return receiver if is_method and receiver is not None and receiver in m.leaves else called
+
+
+def _left_to_train(m: Machine, own: tape.Value) -> tape.Value:
+    """The parameters that a call trains: where a loop has frozen those of something unknown, it may
+    have passed over some, which are neither those that it met nor those that are clipped with them.
+
+    `for p in backbone.parameters(): p.requires_grad = False`
+    """
+    whole = m.parameters.get(own.parameter) if own.parameter is not None else None
+    if whole is None or whole.node.requires_grad or not own.requires_grad:
+        return own
+    left: dict[Symbol, tape.Value] = m.state.setdefault("left to train", {})
+    symbol = m.symbol(whole)
+    if symbol not in left:
+        assert own.parameter is not None
+        made = dataclasses.replace(own)
+        made.parameter = dataclasses.replace(own.parameter, number=own.parameter.number + 1)
+        left[symbol] = made
+    return left[symbol]
 
 
 def _tell_apart(m: Machine, symbol: Symbol, made: tape.Value, call: Call) -> None:

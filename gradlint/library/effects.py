@@ -175,6 +175,16 @@ def singular() -> frozenset[str]:
 
 
 @functools.cache
+def _flattening() -> frozenset[str]:
+    return frozenset(_read("composites.toml")["flattens"]["ops"].split())
+
+
+def flattens(effect: Effect) -> bool:
+    """Whether an operation joins all axes of its input but the last before it saves it."""
+    return effect.name in _flattening()
+
+
+@functools.cache
 def torch_version() -> str:
     """The version of torch that the table was measured on."""
     return str(_read("generated.toml")["torch"])

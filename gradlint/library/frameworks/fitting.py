@@ -198,6 +198,8 @@ def loss_in(m: Machine, result: Abstract, call: Call) -> Abstract | None:
             if found is not None or not result.open
             else Unknown(m.symbol(result).derive(("item", "loss"), "loss"))
         )
+    if isinstance(result, Unknown):  # the batch itself, with the loss put in
+        return m.override(result.symbol, "item", "loss") or result
     return None if isinstance(result, Const) and result.value is None else result
 
 
