@@ -189,12 +189,10 @@ def _is_target(part: str, parts: _Parts) -> bool:
     first = part.partition(".")[0]
     if "weight" in parts[part].name:  # of a term of the loss
         return False
-    if (
-        _is_place(part)
-        and first != "0"
-        and int(first) == max(int(name.partition(".")[0]) for name in parts)
-    ):
-        return True
+    if _is_place(part) and first != "0":
+        places = (name.partition(".")[0] for name in parts if _is_place(name))
+        if int(first) == max(map(int, places)):
+            return True
     return bool(_TARGETS.search(_HUMP.sub("_", parts[part].name).lower()))
 
 
