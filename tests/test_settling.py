@@ -10,7 +10,7 @@ import pytest
 
 from gradlint.analysis import analyze
 from gradlint.finding import Severity
-from gradlint.interpret import calm, search, session, settling, sweeps
+from gradlint.interpret import calm, running, search, settling, sweeps
 
 PROGRAM = """\
 import torch
@@ -162,7 +162,7 @@ def test_a_side_that_takes_all_the_steps_costs_no_other_finding(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(calm, "SHARE", 0.001)  # no call ends early
-    monkeypatch.setattr(session, "MAX_STEPS", 1_500)  # the side takes 2,700
+    monkeypatch.setattr(running, "MAX_STEPS", 1_500)  # the side takes 2,700
     path = tmp_path / "train.py"
     path.write_text(LONG + "        torch.log(torch.softmax(net[1](x), dim=1)).sum().backward()\n")
     analysis = analyze([path], select=lambda code: code in ("GL106", "GL702"), without_parts=[path])
@@ -211,7 +211,7 @@ class Net(nn.Module):
 def test_a_part_is_run_on_the_other_side_of_a_branch_that_a_rule_asks_for(
     other: str, found: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "MOST_OF_A_PARTS_PATHS", 1)
+    monkeypatch.setattr(running, "MOST_OF_A_PARTS_PATHS", 1)
     path = tmp_path / "net.py"
     path.write_text(MASKED.format(other=other))
     findings = analyze([path], select=lambda code: code == "GL106").findings
@@ -243,7 +243,7 @@ class Net(nn.Module):
 def test_what_trains_a_part_is_assumed_whatever_was_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "MOST_OF_A_PARTS_PATHS", 1)
+    monkeypatch.setattr(running, "MOST_OF_A_PARTS_PATHS", 1)
     path = tmp_path / "net.py"
     path.write_text(LISTED)
     assert [
