@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import tensors
+from gradlint.interpret import shapes, tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import (
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 _WITHOUT_GRAPH = ("vmap", "jvp", "jacfwd")  # of what they give a function
+_WITH_GRAPH = ("grad", "grad_and_value", "jacrev", "vjp", "hessian")
 
 
 @function("torch.autograd.grad")
@@ -49,17 +50,17 @@ def grad(m: Machine, call: Call) -> Abstract:
     ):  # then there can be a graph, and it is kept
         options = {"retain_graph": True, "create_graph": True}
     inputs = tensors.sources(m, [wanted], call.node, call.frame) if wanted is not None else []
-    _refuse_given(m, inputs, call)
     values = (
         outputs.items if isinstance(outputs, Sequence) else [outputs] if outputs is not None else []
     )
     made = [loss for value in values if (loss := loss_of(m, value, call)) is not None]
+    is_of_transform = _is_of_transform(m, inputs, made, call)
     sinks = (
         [joined_losses(m, made, call)]
         if len(made) > 1 and all(loss.requires_grad for loss in made)
         else made
     )
-    for loss in sinks:
+    for loss in () if is_of_transform else sinks:
         if may_have_a_graph(m, loss):
             continue
         event = tape.Backward(
@@ -69,12 +70,7 @@ def grad(m: Machine, call: Call) -> Abstract:
         )  # fmt: skip
         m.emit(event)
         raise_as_torch_does(m, event)
-    if (
-        made
-        and not call.open
-        and call.get(6, "allow_unused") is None
-        and call.get(8, "materialize_grads") is None
-    ):
+    if made and not _allows_unused(call) and not is_of_transform:
         _refuse_unmet(m, inputs, made, call)
     used = (
         [value for loss in made for value in _used(loss, inputs)] if options["create_graph"] else []
@@ -91,15 +87,50 @@ def grad(m: Machine, call: Call) -> Abstract:
     return gradients
 
 
-def _refuse_given(m: Machine, inputs: list[Value], call: Call) -> None:
-    """Ends the program where the gradient of what a function was given is asked for within a
-    transform that records no graph of it: "does not require grad" (torch 2.13).
+def _is_of_transform(m: Machine, inputs: list[Value], losses: list[Value], call: Call) -> bool:
+    """Whether the graph is one that a transform records, of what it gives a function; ends the
+    program where it records none (torch 2.13).
+
+    Some transforms record none of what they give: "does not require grad". In the others what a
+    function was not given is not in the graph of what it computes from what it was given.
     """
     around = m.state.get("transforms", ())
-    if inputs and around and all(name.endswith(_WITHOUT_GRAPH) for name in around):
-        given = {id(value) for value in m.state.get("given in transforms", ())}
-        if all(id(value) in given for value in inputs):
-            refuse_in_transform(m, "autograd.grad", call)
+    if not inputs or not around:
+        return False
+    given = {id(value) for value in m.state.get("given in transforms", ())}
+    is_computed = _hangs_on(m, losses, given)
+    if all(name.endswith(_WITHOUT_GRAPH) for name in around):
+        is_refused = is_computed or all(id(value) in given for value in inputs)
+    else:
+        is_apart = not all(_hangs_on(m, [value], given) for value in inputs)
+        is_refused = is_computed and is_apart and around[-1].endswith(_WITH_GRAPH)
+        is_refused = is_refused and not _allows_unused(call)
+    if is_refused:
+        refuse_in_transform(m, "autograd.grad", call)
+    return is_computed and around[-1].endswith(_WITH_GRAPH)
+
+
+def _hangs_on(m: Machine, values: list[Value], given: set[int]) -> bool:
+    """Whether the function that is transformed computes these from what it was given: what was
+    computed outside of it is none of the transform's.
+    """
+    around = m.where[: m.state.get("around transforms", 0) + 1]
+    seen, pending = set(map(id, values)), list(values)
+    for value in pending:
+        if id(value) in given:
+            return True
+        is_within = value.stack[: len(around)] == around
+        for source in value.inputs if is_within else ():
+            if id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
+    return False
+
+
+def _allows_unused(call: Call) -> bool:
+    """Whether `autograd.grad` may be told to give None or zeros for an input that was not met."""
+    asked = (call.get(6, "allow_unused"), call.get(8, "materialize_grads"))
+    return call.open or any(option is not None for option in asked)
 
 
 def _refuse_unmet(m: Machine, inputs: list[Value], losses: list[Value], call: Call) -> None:
@@ -141,17 +172,27 @@ def _stands_in(value: Value, graph: list[Value]) -> bool:
         return any(value is each or (each.is_leaf and _are_same(own, each)) for each in graph)
     known = {id(each) for each in graph}
     while id(value) not in known:
-        effect = lookup(value.op)
-        can_be_its_input = (
-            effect is None
-            or effect.itself
-            or effect.in_place
-            or effect.view in ("maybe", "ordered")
-        )
-        if not can_be_its_input or not value.inputs:
+        if not value.inputs or not _can_be_its_input(value):
             return False
         value = value.inputs[0]
     return True
+
+
+def _can_be_its_input(value: Value) -> bool:
+    """Whether an operation may return the very tensor that it is given: `to`, `float`, `flatten` of
+    one axis, but not `reshape`, which makes a new one of the same sizes, too (torch 2.13).
+    """
+    effect = lookup(value.op)
+    if effect is None or effect.in_place:
+        return True
+    is_turned = _axes(value) != _axes(value.inputs[0])
+    return (effect.itself or effect.unchanged or effect.view == "maybe") and not is_turned
+
+
+def _axes(value: Value) -> int | None:
+    """How many axes a tensor has, where the program writes its sizes down."""
+    sizes = shapes.shape(value)
+    return None if sizes is None else len(sizes)
 
 
 def _are_same(own: tuple[object, object], other: Value) -> bool:

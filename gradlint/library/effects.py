@@ -65,6 +65,7 @@ class Effect:
     # (to)
     view: View = ""
     itself: bool = False  # what shares it is the very input
+    unchanged: bool = False  # it can be the very input, where nothing has to change
     dtype: DType | None = None  # the dtype of the result, whatever the input's
     # several outputs: which of them are differentiable; None: all
     outputs: tuple[bool, ...] | None = None

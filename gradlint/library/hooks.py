@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.interpret.driving import undecorated
 from gradlint.interpret.registry import FUNCTIONS, method, notify
 from gradlint.interpret.scopes import GradState
-from gradlint.interpret.values import Abstract, Bound, Call, Function, Tensor
+from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Function, Tensor
 from gradlint.library.effects import lookup
 from gradlint.source import reach
 from gradlint.source.blocks import walk
@@ -39,7 +40,7 @@ def register(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     if tensor.node.parameter is not None:
         m.emit(tape.Fact(at=call.frame.span(call.node), what="parameter-hooked", value=tensor.node))
     hook = call.get(0, "hook")
-    function, is_method = (hook.function, True) if isinstance(hook, Bound) else (hook, False)
+    function, is_method = undecorated(hook), _has_receiver(hook)
     if isinstance(function, Function):
         name = argument(function.node.source, is_method)
         registered = ((call.frame.span(call.node), "registered"),)
@@ -64,6 +65,13 @@ def register(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     else:
         notify("data call", m, m.symbol(tensor), call)
     return m.unknown("hook", data=True)
+
+
+def _has_receiver(hook: Abstract | None) -> bool:
+    """Whether a hook is a method of an object, which takes its argument second."""
+    if isinstance(hook, Builtin):
+        return _has_receiver(hook.wraps)
+    return isinstance(hook, Bound)
 
 
 def run(m: Machine, sink: tape.Backward, call: Call) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
 from gradlint.interpret import tensors
@@ -17,6 +17,7 @@ from gradlint.interpret.values import (
     Builtin,
     Call,
     Class,
+    Const,
     Function,
     Instance,
     Lib,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 alias("functorch", "torch.func")
 alias("torch._functorch.apis", "torch.func")
+# what is known while a transform runs a function: the transforms, outermost first, what the
+# innermost has wrapped, and how many calls stand around it
+_AROUND: dict[str, Any] = {"transforms": (), "given in transforms": (), "around transforms": 0}
 _CALLABLE = Function | Builtin | Bound | Class | Lib | Object | Instance | Unknown
 
 
@@ -76,29 +80,45 @@ def called_through(m: Machine, call: Call) -> Abstract:
     if not call.args:
         return m.unknown(call.frame.text(call.node))
     inner, name = call.args[0], call.name
-    is_over_all = call.get(1, "in_dims") is None
+    mapped = call.get(1, "in_dims")
     return Builtin(
         name,
-        lambda machine, at: _transformed(machine, name, inner, at, is_over_all=is_over_all),
+        lambda machine, at: _transformed(machine, name, inner, at, _mapped(mapped, at)),
         wraps=inner,
     )
 
 
+def _mapped(dims: Abstract | None, call: Call) -> list[Abstract]:
+    """What a mapped function is given a part of, and never the whole: of `f(p, x)` by
+    `in_dims=(None, 0)` only `x`.
+    """
+    if dims is None or isinstance(dims, Const):
+        return call.args
+    places = dims.items if isinstance(dims, Sequence) and not dims.open else []
+    pairs = list(zip(call.args, places, strict=False))
+    whole = [given for given, place in pairs if isinstance(place, Const) and place.value is None]
+    return [
+        given
+        for given, place in pairs
+        if isinstance(place, Const) and not any(given is each for each in whole)
+    ]
+
+
 def _transformed(
-    m: Machine, name: str, function: Abstract, call: Call, *, is_over_all: bool = True
+    m: Machine, name: str, function: Abstract, call: Call, wrapped: list[Abstract]
 ) -> Abstract:
-    """Calls a function within a transform: what autograd is asked for there is refused."""
-    around = m.state.get("transforms", ())
-    given = m.state.get("given in transforms", ())
+    """Calls a function within a transform: what autograd is asked for there is refused. The
+    transform has `wrapped` these arguments, and hands the others on as they are.
+    """
+    before = {name: m.state.get(name, nothing) for name, nothing in _AROUND.items()}
     if not name.endswith("debug_unwrap"):
-        m.state["transforms"] = (*around, name)
-        m.state["given in transforms"] = tuple(
-            tensors.sources(m, call.args if is_over_all else [], call.node, call.frame)
-        )
+        m.state["transforms"] = (*before["transforms"], name)
+        m.state["given in transforms"] = tuple(tensors.sources(m, wrapped, call.node, call.frame))
+        m.state["around transforms"] = len(m.where)
     try:
         return m.call(function, call)
     finally:
-        m.state["transforms"], m.state["given in transforms"] = around, given
+        m.state.update(before)
 
 
 @function(
@@ -117,8 +137,8 @@ def derivative(m: Machine, call: Call) -> Abstract:
     wanted = call.constant(1, "argnums", 0)
 
     def run(machine: Machine, at: Call) -> Abstract:
-        result = _transformed(machine, name, inner, at)
         given = [at.args[index] for index in _indices(wanted) if index < len(at.args)] or at.args
+        result = _transformed(machine, name, inner, at, given)
         made = [_like(machine, name, value, [result, *at.values], at) for value in given]
         gradient = (
             made[0] if len(made) == 1 and not isinstance(wanted, tuple) else Sequence("tuple", made)
@@ -182,7 +202,8 @@ def product(m: Machine, call: Call) -> Abstract:
     if call.name.endswith("jvp"):
         given = given[0].items if given and isinstance(given[0], Sequence) else given
     name = call.name
-    result = _transformed(m, name, call.args[0], Call(name, list(given), {}, call.node, call.frame))
+    inner = Call(name, list(given), {}, call.node, call.frame)
+    result = _transformed(m, name, call.args[0], inner, inner.args)
     tangent = tensors.apply(m, name, [result, *call.args[1:]], call.node, call.frame, None)
     if name.endswith("jvp"):
         return Sequence("tuple", [result, tangent])

@@ -272,7 +272,9 @@ class Attributes:
         return out
 
     def _hooked(self, tensor: Tensor, hook: Any) -> None:
-        code, is_method = getattr(inspect.unwrap(hook), "__code__", None), inspect.ismethod(hook)
+        below = inspect.unwrap(hook)  # its decorators
+        is_method = inspect.ismethod(hook) or inspect.ismethod(below)
+        code = getattr(below, "__code__", None)
         if code is not None and is_users(code):
             op = self.memory.of(tensor, here())
             self.session.hooks.setdefault(code, (self.session.moment(), here(), op, is_method))

@@ -6,8 +6,9 @@ something: it raises.
 ## What it does
 Reports `requires_grad_()` and `backward()` in what runs inside of a function that a transform of
 `torch.func` calls: `vmap`, `grad`, `grad_and_value`, `jacrev`, `jacfwd`, `hessian`, `linearize`,
-`vjp`, `jvp`, `functionalize`. Inside of `vmap`, `jvp` and `jacfwd` alone, which record no graph of
-what they give a function, `autograd.grad` with respect to that, too.
+`vjp`, `jvp`, `functionalize`. `autograd.grad` of what is computed from the arguments, too: inside of
+`vmap`, `jvp` and `jacfwd` alone, which record no graph of these, whatever the gradient is asked for;
+inside of `grad`, `jacrev`, `hessian` and `vjp` for what the function was not given.
 
 ## Why it matters
 The transforms differentiate and batch by themselves, and refuse both, whichever tensor they are
@@ -61,8 +62,8 @@ optimizer.step()
 
 ## What it does not report
 - `t.requires_grad = True` and `torch.ones(3, requires_grad=True)`, which the transforms let pass.
-- `autograd.grad`, which works on what the function was not given, and inside of `grad`, `jacrev`
-  and `vjp` on what it was given, too.
+- `autograd.grad` of what the arguments have no part in (`in_dims=(None, 0)` leaves the first as it
+  is), and inside of `grad`, `jacrev`, `hessian` and `vjp` for the arguments.
 
 ## Limits
 Functions that are handed to a transform out of view are not seen to run in one.

@@ -17,6 +17,8 @@ from gradlint.trace.records import Note, Op, serial
 from gradlint.trace.session import Session
 from gradlint.trace.steppers import Stepper
 
+_NO_GRAPH = "does not require grad"  # torch 2.13: "element 0 of tensors does not …"
+
 
 def install(session: Session) -> None:
     """Put the probe in its place."""
@@ -74,8 +76,10 @@ def _grad(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
                 outputs, inputs, grad_outputs, retain_graph, create_graph, *args, **kwargs
             )
 
-        if session.depth or session.quiet or _is_functorch(_listed(outputs)):
+        if session.depth or session.quiet:
             return run()
+        if _is_functorch(_listed(outputs)):
+            return _in_transform(session, run)
         facts = {
             "sink": "autograd.grad",
             "retain": bool(create_graph if retain_graph is None else retain_graph),
@@ -107,6 +111,16 @@ def _is_in_transform() -> bool:
     """Whether a transform of `torch.func` is running."""
     functorch = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
     return functorch.peek_interpreter_stack() is not None
+
+
+def _in_transform(session: Session, run: Callable[[], Any]) -> Any:
+    """Ask for a gradient of what a transform has wrapped: it may keep no graph of that."""
+    try:
+        return run()
+    except RuntimeError as error:
+        if _NO_GRAPH in str(error) or explain.UNUSED in str(error):
+            session.happened("fact", what="autograd-in-transform", detail="autograd.grad")
+        raise
 
 
 def _run(
