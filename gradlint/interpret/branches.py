@@ -58,6 +58,19 @@ def _waits(node: ir.If) -> bool:
 
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
+    value = _asked(m, node, frame)
+    known = conditions.truth_at(m, value, node.test)
+    if known is not None:
+        _note_known(m, value, node, known, frame)
+        return m.execute(node.then if known else node.otherwise, frame)
+    taken = _chosen(m, value, node, frame)
+    _tell_switched(m, value, node, taken, frame)
+    dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
+    return _run_side(m, node, taken, frame)
+
+
+def _asked(m: Machine, node: ir.If, frame: Frame) -> Abstract:
+    """The value of the condition, and what it says of the loops that the branch stands in."""
     refuses = bool(node.then) and isinstance(node.then[-1], ir.Raise)
     branch = Branch(
         _waits(node),
@@ -73,39 +86,51 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
         cycles.come_round(m, branch, node, frame)
     if branch.ahead:
         ahead.show(m, branch)
-    known = conditions.truth_at(m, value, node.test)
-    if known is not None:
-        if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
-            m.emit(
-                tape.Fact(
-                    at=frame.span(node.test),
-                    what="branch",
-                    detail="true" if known else "false",
-                    text=frame.text(node.test),
-                    scope=None if leaves(node.then) or leaves(node.otherwise) else frame.span(node),
-                )
+    return value
+
+
+def _note_known(m: Machine, value: Abstract, node: ir.If, known: bool, frame: Frame) -> None:
+    """Writes onto the tape that a branch goes the same way on every path."""
+    if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
+        goes_on = not leaves(node.then) and not leaves(node.otherwise)
+        m.emit(
+            tape.Fact(
+                at=frame.span(node.test),
+                what="branch",
+                detail="true" if known else "false",
+                text=frame.text(node.test),
+                scope=frame.span(node) if goes_on else None,
             )
-        if defaults.by_default(m, conditions.test_of(m, value)) is known:
-            m.emit(tape.Fact(at=frame.span(node.test), what="default-answer"))
-        _tell_switched(m, value, node, known, frame)
-        if conditions.is_answer(m, value):
-            dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
-            _look_for_training(m, conditions.test_of(m, value), node, known, frame)
-        return m.execute(node.then if known else node.otherwise, frame)
-    keeps = filters.answer_that_keeps(node)
-    ends = _ends(node.otherwise, frame) or (
-        node.is_last and not node.otherwise and leaves(node.then)
-    )
+        )
+    if defaults.by_default(m, conditions.test_of(m, value)) is known:
+        m.emit(tape.Fact(at=frame.span(node.test), what="default-answer"))
+    _tell_switched(m, value, node, known, frame)
+    if conditions.is_answer(m, value):
+        dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
+        _look_for_training(m, conditions.test_of(m, value), node, known, frame)
+
+
+def _chosen(m: Machine, value: Abstract, node: ir.If, frame: Frame) -> bool:
+    """Which side this path takes. By default it goes on: it neither raises nor leaves the loop."""
+    is_last_refusal = node.is_last and not node.otherwise and leaves(node.then)
+    ends = _ends(node.otherwise, frame) or is_last_refusal
     is_refused = ends is not _ends(node.then, frame)
-    default = ends if is_refused else not (leaves(node.then) and not leaves(node.otherwise))
-    taken = conditions.choose(
-        m, value, node.test, frame, default=default, whole=node, keeps=keeps, is_refused=is_refused
+    return conditions.choose(
+        m,
+        value,
+        node.test,
+        frame,
+        default=ends if is_refused else not (leaves(node.then) and not leaves(node.otherwise)),
+        whole=node,
+        keeps=filters.answer_that_keeps(node),
+        is_refused=is_refused,
     )
-    _tell_switched(m, value, node, taken, frame)
-    dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
+
+
+def _run_side(m: Machine, node: ir.If, taken: bool, frame: Frame) -> Signal | None:
+    """Executes a side of the branch, and has the oracle know what it did."""
     outer, own = m.journal, list[tuple[object, ...]]()
     m.journal = own
-    signal: Signal | None = None
     try:
         signal = m.execute(node.then if taken else node.otherwise, frame)
         own.append(("end", signal.kind if signal else ""))

@@ -50,22 +50,7 @@ def compare(
     """`left op right` for anything but a tensor (an elementwise comparison)."""
     left, right = _number(m, left), _number(m, right)
     if isinstance(left, Const) and isinstance(right, Const):
-        if place is not None:
-            counters.meet(m, (place, op, "left"), op, left, right)
-            counters.meet(m, (place, op, "right"), _TURNED.get(op, op), right, left)
-        if op in ("==", "!="):
-            ahead.ask(m, left, [right.value])
-        try:
-            now = _COUNTS[op](left.value, right.value)
-            if counters.is_reached(m, left, right) or counters.is_reached(m, right, left):
-                now = _COUNTS[op](right.value, right.value)
-        except TypeError:
-            return m.unknown(text, data=True, type="bool")
-        if op in _REACHING and (
-            _is_short_of(m, op, left, right, now) or _is_short_of(m, op, right, left, now)
-        ):
-            return _answered_later(m, op, left, right, text)
-        return TRUE if now else FALSE
+        return _of_constants(m, op, left, right, text, place)
     if op in ("is", "is not"):
         return identity(m, op, left, right, text)
     if op in ("in", "not in"):
@@ -74,11 +59,7 @@ def compare(
         left, right, op = right, left, _TURNED[op]
     negated = op == "!="
     relation = "==" if negated else op
-    known = by_dtype(m, left, right) if relation == "==" else None
-    if known is None:
-        known = by_kind(left, right, relation)
-    if known is None and m.loops:
-        known = _of_the_last(m, left, right, relation)
+    known = _without_numbers(m, left, right, relation)
     if known is not None:
         return TRUE if known != negated else FALSE
     if isinstance(right, Const) and is_hashable(right.value):
@@ -88,9 +69,41 @@ def compare(
         return boolean(m, Test(m.symbol(left).asked, relation, right.value, negated), text)
     if relation in ("<", ">") and m.symbol(left) is m.symbol(right) and not _is_elementwise(left):
         return FALSE  # epoch = start; epoch > start
-    return boolean(
-        m, Test(m.symbol(left).asked, f"{relation} symbol", m.symbol(right).asked, negated), text
-    )
+    asked = Test(m.symbol(left).asked, f"{relation} symbol", m.symbol(right).asked, negated)
+    return boolean(m, asked, text)
+
+
+def _of_constants(
+    m: Machine, op: str, left: Const, right: Const, text: str, place: ir.Node | None
+) -> Abstract:
+    """How two values that are known compare; a counter that the unrolled iterations do not bring to
+    the other side compares as in the iterations that are left out.
+    """
+    if place is not None:
+        counters.meet(m, (place, op, "left"), op, left, right)
+        counters.meet(m, (place, op, "right"), _TURNED.get(op, op), right, left)
+    if op in ("==", "!="):
+        ahead.ask(m, left, [right.value])
+    try:
+        now = _COUNTS[op](left.value, right.value)
+        if counters.is_reached(m, left, right) or counters.is_reached(m, right, left):
+            now = _COUNTS[op](right.value, right.value)
+    except TypeError:
+        return m.unknown(text, data=True, type="bool")
+    sides = ((left, right), (right, left))
+    if op in _REACHING and any(_is_short_of(m, op, *pair, now) for pair in sides):
+        return _answered_later(m, op, left, right, text)
+    return TRUE if now else FALSE
+
+
+def _without_numbers(m: Machine, left: Abstract, right: Abstract, relation: str) -> bool | None:
+    """What the kinds of two values, or the last iteration of a loop, say of how they compare."""
+    known = by_dtype(m, left, right) if relation == "==" else None
+    if known is None:
+        known = by_kind(left, right, relation)
+    if known is None and m.loops:
+        known = _of_the_last(m, left, right, relation)
+    return known
 
 
 def _is_short_of(m: Machine, op: str, size: Const, number: Const, now: bool) -> bool:

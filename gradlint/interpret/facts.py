@@ -83,24 +83,23 @@ class Facts:
         )
 
     def _interval(self, subject: Symbol, relation: str, operand: object) -> bool | None:
+        """What the bounds on a number say of how it compares with another."""
         assert isinstance(operand, int | float)
         low, low_open = self.low.get(subject, (float("-inf"), True))
         high, high_open = self.high.get(subject, (float("inf"), True))
-        below = high < operand or (high == operand and high_open)  # subject < operand for sure
-        above = low > operand or (low == operand and low_open)
+        # the number is below, at most, above, at least what it is compared with: for sure
+        at_most, at_least = high <= operand, low >= operand
+        below = high < operand or (at_most and high_open)
+        above = low > operand or (at_least and low_open)
         is_it = low == high == operand and not (low_open or high_open)
-        match relation:
-            case "<":
-                return True if below else False if above or low == operand else None
-            case "<=":
-                return True if below or high == operand else False if above else None
-            case ">":
-                return True if above else False if below or high == operand else None
-            case ">=":
-                return True if above or low == operand else False if below else None
-            case "true":
-                return True if below or above else False if is_it else None
-        return True if is_it else False if below or above else None
+        yes, no = {
+            "<": (below, at_least),
+            "<=": (at_most, above),
+            ">": (above, at_most),
+            ">=": (at_least, below),
+            "true": (below or above, is_it),
+        }.get(relation, (is_it, below or above))
+        return True if yes else False if no else None
 
     def learn(self, test: Test, answer: bool) -> None:
         """Takes the test to have come out so."""

@@ -61,16 +61,7 @@ def binary(
         text = filled(left.value, right)
         return m.unknown(frame.text(node), data=True, type="str") if text is None else Const(text)
     if isinstance(left, Const) and isinstance(right, Const):
-        if left.value is None or right.value is None:
-            raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
-        if op == "%" and type(left.value) is int:
-            m.session.loops.counted(m, right)
-        made = _constants(op, left.value, right.value, m, node, frame)
-        if op in ("*", "/"):
-            _scaled_zero(made, left, right)
-        if isinstance(made, Const) and m.loops:
-            return ahead.computed(m, op, left, right, counters.computed(op, left, right, made))
-        return made
+        return _of_constants(m, op, left, right, node, frame)
     special = _overloaded(m, op, left, right, node, frame)
     if special is not None:
         return special
@@ -78,31 +69,53 @@ def binary(
         raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
     if _is_of_tensors(m, op, left, right):
         left, right = (collated(m, side, node, frame) for side in (left, right))
-    if isinstance(left, Tensor) or isinstance(right, Tensor):
+    sides = (left, right)
+    if _is_any(sides, Tensor):
         if op in _BITWISE:
             _take_for_masks(left, right)
         made = arithmetic(m, op, left, right, node, frame)
         shares.made(m, op, made.node, number)
         return made
-    if isinstance(left, Instance) or isinstance(right, Instance):
+    if _is_any(sides, Instance):
         return m.unknown(frame.text(node))
-    if isinstance(left, Sequence) or isinstance(right, Sequence):
+    if _is_any(sides, Sequence):
         return _sequences(m, op, left, right, node, frame)
     if isinstance(left, Mapping) and isinstance(right, Mapping) and op == "|":
         return Mapping({**left.items, **right.items}, left.open or right.open)
-    if (
-        op == "%"
-        and isinstance(left, Const)
-        and type(left.value) is int
-        and isinstance(right, Unknown)
-        and m.loops
-    ):
+    if m.loops and isinstance(right, Unknown) and _is_turn(op, left):
         return binary(m, op, left, lengths.window(m, right), node, frame)
-    if isinstance(left, Unknown) or isinstance(right, Unknown):
+    if _is_any(sides, Unknown):
         result = of_unknown(m, op, left, right, node, frame)
         shares.made(m, op, m.nodes.get(m.symbol(result)), number)
         return result
     return m.unknown(frame.text(node))
+
+
+def _is_any(sides: tuple[Abstract, Abstract], kind: type[Abstract]) -> bool:
+    """Whether one of the two sides is of a kind."""
+    left, right = sides
+    return isinstance(left, kind) or isinstance(right, kind)
+
+
+def _is_turn(op: str, left: Abstract) -> bool:
+    """Whether it is the remainder of a number, as of a counter: `step % window`."""
+    return op == "%" and isinstance(left, Const) and type(left.value) is int
+
+
+def _of_constants(
+    m: Machine, op: str, left: Const, right: Const, node: ir.Node, frame: Frame
+) -> Abstract:
+    """`left op right` of two values that are known."""
+    if left.value is None or right.value is None:
+        raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
+    if _is_turn(op, left):
+        m.session.loops.counted(m, right)
+    made = _constants(op, left.value, right.value, m, node, frame)
+    if op in ("*", "/"):
+        _scaled_zero(made, left, right)
+    if isinstance(made, Const) and m.loops:
+        return ahead.computed(m, op, left, right, counters.computed(op, left, right, made))
+    return made
 
 
 def _is_of_none(left: Abstract, right: Abstract) -> bool:

@@ -29,69 +29,81 @@ MOST_NUMBERS = 1_000_000  # that a loop to an unknown one can run through
 
 @handles(ITERATE, Range)
 def over_range(m: Machine, numbers: Range, visit: Visit, call: Call) -> None:
-    start = numbers.start.value if isinstance(numbers.start, Const) else None
-    step = numbers.step.value if isinstance(numbers.step, Const) else None
-    stop = (
-        m.concrete.get(numbers.stop.symbol, numbers.stop)
-        if isinstance(numbers.stop, Unknown)
-        else numbers.stop
-    )
-    last = stop.value if isinstance(stop, Const) else None
-    if isinstance(start, int) and isinstance(step, int) and step and isinstance(last, int):
-        known, length = range(start, last, step), range_length(start, last, step)
-        if m.loops:
-            m.loops[-1].length = length
-        loops = m.session.loops
-        is_short = length <= MAX_ITEMS and not loops.trains(m)
-        most = max(len(rounds(m)), MAX_ITEMS if is_short else 0)
-        shown: Iterable[int] = known
-        is_long = length > most or (loops.periods.smaller and loops.takes_batches(m))
-        is_shortened = (
-            isinstance(stop, Const) and stop.written is not None and (start, step) == (0, 1)
-        )
-        if is_long and not is_shortened and not (length <= MOST_WRITTEN and _picks(m)):
-            if m.session.loops.trains(m):
-                most = m.session.loops.shown(length, m.loops[-1])
-            elif is_counted(m):
-                most = m.session.loops.items(length)
-            shown = _shown(m, known, m.session.loops.numbers(known, most))
-        else:
-            is_in_full(m)
-        for turn, number in enumerate(shown):
-            _skip(m, known.index(number) - turn)
-            if visit(_turn(m, Const(number))):
-                return
-        return
-    turns = list(rounds(m))
-    if (
-        isinstance(stop, Unknown)
-        and isinstance(start, int)
-        and isinstance(step, int)
-        and step
-        and is_counted(m)
-    ):
-        turns = list(estimates.turns(m, start, stop, step))
-    if isinstance(start, int) and isinstance(step, int) and step > 0 and m.loops:
-        later = _shown(
-            m,
-            range(start, start + MOST_NUMBERS * step, step),
-            [start + turn * step for turn in turns],
-        )
-        turns = [(number - start) // step for number in later]
-    if isinstance(stop, Unknown) and isinstance(start, int) and isinstance(step, int):
+    start, step, stop = _integer(numbers.start), _integer(numbers.step), numbers.stop
+    if isinstance(stop, Unknown):
+        stop = m.concrete.get(stop.symbol, stop)
+    last = _integer(stop)
+    if start is not None and step and last is not None:
+        _over_known(m, range(start, last, step), stop, visit)
+    else:
+        _over_unknown(m, numbers, stop, visit, call)
+
+
+def _integer(value: Abstract) -> int | None:
+    """The number that a value is known to be."""
+    return value.value if isinstance(value, Const) and isinstance(value.value, int) else None
+
+
+def _over_known(m: Machine, numbers: range, stop: Abstract, visit: Visit) -> None:
+    """Runs through the numbers that are unrolled of a range whose bounds are known."""
+    length = range_length(numbers.start, numbers.stop, numbers.step)
+    if m.loops:
+        m.loops[-1].length = length
+    for turn, number in enumerate(_unrolled(m, numbers, length, stop)):
+        _skip(m, numbers.index(number) - turn)
+        if visit(_turn(m, Const(number))):
+            return
+
+
+def _unrolled(m: Machine, numbers: range, length: int, stop: Abstract) -> Iterable[int]:
+    """All the numbers of a short range, or of one whose bound was shortened; some of a long one."""
+    most = MAX_ITEMS if length <= MAX_ITEMS and not m.session.loops.trains(m) else 0
+    most = max(len(rounds(m)), most)
+    is_long = length > most or (m.session.loops.periods.smaller and m.session.loops.takes_batches(m))
+    is_bound_shortened = isinstance(stop, Const) and stop.written is not None
+    is_shortened = is_bound_shortened and (numbers.start, numbers.step) == (0, 1)
+    if not is_long or is_shortened or (length <= MOST_WRITTEN and _picks(m)):
+        is_in_full(m)
+        return numbers
+    if m.session.loops.trains(m):
+        most = m.session.loops.shown(length, m.loops[-1])
+    elif is_counted(m):
+        most = m.session.loops.items(length)
+    return _shown(m, numbers, m.session.loops.numbers(numbers, most))
+
+
+def _over_unknown(m: Machine, numbers: Range, stop: Abstract, visit: Visit, call: Call) -> None:
+    """Runs through a range a bound of which is not known."""
+    start, step = _integer(numbers.start), _integer(numbers.step)
+    turns = _turns(m, start, step, stop)
+    if isinstance(stop, Unknown) and start is not None and step is not None:
         estimates.runs_to(m, stop.symbol, start + (turns[-1] + 1 if turns else 0) * step, call)
     item: Abstract = numbers.start
     for round_ in turns:
-        if isinstance(start, int) and isinstance(step, int):
+        if start is not None and step is not None:
             item = _turn(m, counters.counts_on(m, item, Const(start + round_ * step)))
         else:
-            item = Unknown(
-                m.symbol(numbers).derive(("round", round_), "i"), data=True, type="number"
-            )
-        if m.loops and isinstance(stop, Unknown) and step == 1 and round_ == turns[-1]:
+            symbol = m.symbol(numbers).derive(("round", round_), "i")
+            item = Unknown(symbol, data=True, type="number")
+        is_last = step == 1 and round_ == turns[-1]
+        if m.loops and isinstance(stop, Unknown) and is_last:
             m.loops[-1].last = item, stop.symbol
         if visit(item):
             return
+
+
+def _turns(m: Machine, start: int | None, step: int | None, stop: Abstract) -> list[int]:
+    """Which iterations are unrolled of a range a bound of which is not known."""
+    turns = list(rounds(m))
+    if start is None or step is None:
+        return turns
+    if isinstance(stop, Unknown) and step and is_counted(m):
+        turns = list(estimates.turns(m, start, stop, step))
+    if step > 0 and m.loops:
+        numbers = range(start, start + MOST_NUMBERS * step, step)
+        later = _shown(m, numbers, [start + turn * step for turn in turns])
+        turns = [(number - start) // step for number in later]
+    return turns
 
 
 def _shown(m: Machine, numbers: range, shown: list[int]) -> list[int]:

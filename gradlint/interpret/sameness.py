@@ -130,19 +130,7 @@ def identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) ->
         left, right = right, left
     negated = op == "is not"
     if isinstance(right, Const) and right.value is None:
-        known = (
-            None if isinstance(left, Unknown) else isinstance(left, Const) and left.value is None
-        )
-        if isinstance(left, Object) and left.state.get("nullable"):
-            known = None
-        if isinstance(left, Unknown) and (
-            left.type in ("number", "bool", "str", "array", "tensor")
-            and left.test is None
-            and left.type != ""
-        ):
-            known = None
-        if isinstance(left, Unknown) and _is_of_a_batch(m, left.symbol):
-            known = False
+        known = _is_none(m, left)
         if known is not None:
             return TRUE if known != negated else FALSE
         return boolean(m, Test(m.symbol(left).asked, "is", None, negated), text)
@@ -151,60 +139,78 @@ def identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) ->
     same = _is_same_class(left, right)
     if left is right or same:
         return FALSE if negated else TRUE
-    if same is False:
-        return TRUE if negated else FALSE
-    if (
-        not isinstance(left, Unknown)
-        and not isinstance(right, Unknown)
-        and not isinstance(left, Lib)
-    ):
+    is_known = not isinstance(left, Unknown | Lib) and not isinstance(right, Unknown)
+    if same is False or is_known:
         return TRUE if negated else FALSE
     return boolean(m, Test(m.symbol(left).asked, "is symbol", m.symbol(right).asked, negated), text)
 
 
+def _is_none(m: Machine, value: Abstract) -> bool | None:
+    """Whether a value is None; None where it may be."""
+    if isinstance(value, Unknown):
+        return False if _is_of_a_batch(m, value.symbol) else None
+    if isinstance(value, Object) and value.state.get("nullable"):
+        return None
+    return isinstance(value, Const) and value.value is None
+
+
 def membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str) -> Abstract:
     negated = op == "not in"
-    known: bool | None = None
     if isinstance(right, Mapping | Sequence) and not (right.items or right.open):
         filters.note_empty(m, m.symbol(right))
-    if isinstance(right, Mapping) and isinstance(left, Const):
-        known = True if _in(left.value, right.items) else None if right.open else False
-        if known is None:
-            subject = right.symbol or m.symbol(right)
-            return boolean(
-                m, Test(subject.derive(("key", left.value), text), "in", None, negated), text
-            )
-    elif isinstance(right, Mapping) and isinstance(left, Instance | Object):
-        is_open = right.open or any(map(_is_unknown_key, right.items))
-        known = True if left in right.items else None if is_open else False
-    elif isinstance(right, Sequence) and right.open:
-        constants = [item.value for item in right.items if isinstance(item, Const)]
-        known = True if isinstance(left, Const) and _in(left.value, constants) else None
+    known: bool | None = None
+    if isinstance(right, Mapping):
+        known = _is_key(left, right)
+        if known is None and isinstance(left, Const):
+            subject = (right.symbol or m.symbol(right)).derive(("key", left.value), text)
+            return boolean(m, Test(subject, "in", None, negated), text)
     elif isinstance(right, Sequence):
-        constants = [item.value for item in right.items if isinstance(item, Const)]
-        if isinstance(left, Const) and constants:
-            ahead.ask(m, left, constants)
-        if isinstance(left, Const) and _in(left.value, constants):
-            known = True
-        elif isinstance(left, Const) and len(constants) == len(right.items):
-            known = False
-        elif isinstance(left, Class | Lib):
-            answers = [_is_same_class(left, item) for item in right.items]
-            known = True if True in answers else None if None in answers else False
-        elif right.items and all(by_dtype(m, left, item) is False for item in right.items):
-            known = False
-        elif (
-            isinstance(left, Unknown)
-            and len(constants) == len(right.items)
-            and all(map(is_hashable, constants))
-        ):
-            return boolean(m, Test(left.symbol.asked, "in", tuple(constants), negated), text)
+        known = _is_item(m, left, right)
+        written = None if right.open else _all_constants(right)
+        if known is None and isinstance(left, Unknown) and written is not None:
+            return boolean(m, Test(left.symbol.asked, "in", written, negated), text)
     if known is not None:
         return TRUE if known != negated else FALSE
-    operand: object = (
-        left.value if isinstance(left, Const) and is_hashable(left.value) else m.symbol(left)
-    )
+    operand: object = m.symbol(left)
+    if isinstance(left, Const) and is_hashable(left.value):
+        operand = left.value
     return boolean(m, Test(m.symbol(right).asked, "in", operand, negated), text)
+
+
+def _is_key(value: Abstract, mapping: Mapping) -> bool | None:
+    """Whether a value is a key of a dict; None where it may be."""
+    if isinstance(value, Const):
+        return True if _in(value.value, mapping.items) else None if mapping.open else False
+    if isinstance(value, Instance | Object):
+        is_open = mapping.open or any(map(_is_unknown_key, mapping.items))
+        return True if value in mapping.items else None if is_open else False
+    return None
+
+
+def _is_item(m: Machine, value: Abstract, sequence: Sequence) -> bool | None:
+    """Whether a value is an item of a list or tuple; None where it may be."""
+    constants = [item.value for item in sequence.items if isinstance(item, Const)]
+    if sequence.open:
+        return True if isinstance(value, Const) and _in(value.value, constants) else None
+    if isinstance(value, Const):
+        if constants:
+            ahead.ask(m, value, constants)
+        if _in(value.value, constants):
+            return True
+        if len(constants) == len(sequence.items):
+            return False
+    if isinstance(value, Class | Lib):
+        answers = [_is_same_class(value, item) for item in sequence.items]
+        return True if True in answers else None if None in answers else False
+    is_of_others = all(by_dtype(m, value, item) is False for item in sequence.items)
+    return False if sequence.items and is_of_others else None
+
+
+def _all_constants(sequence: Sequence) -> tuple[object, ...] | None:
+    """The items of a list or tuple, where all are written down and can be looked up."""
+    constants = tuple(item.value for item in sequence.items if isinstance(item, Const))
+    is_written = len(constants) == len(sequence.items) and all(map(is_hashable, constants))
+    return constants if is_written else None
 
 
 def _is_unknown_key(key: object) -> bool:

@@ -270,73 +270,84 @@ def set_item(
     note(m, "item", frame.text(node), value)
     match owner:
         case Mapping():
-            key = hashable(index)
-            if key is None:
-                owner.open = True
-                m.state.setdefault("copied from", {})[owner.symbol or m.symbol(owner)] = m.symbol(
-                    index
-                )
-                owner.items[("unknown", m.symbol(index))] = value
-                put_away(m, value, node, frame)
-            else:
-                owner.put(Mapping({key: value}))
-                m.appended[id(owner)] = frame.span(node)
+            _set_key(m, owner, index, value, node, frame)
         case Sequence():
-            if (
-                isinstance(index, Const)
-                and isinstance(index.value, int)
-                and -len(owner.items) <= index.value < len(owner.items)
-            ):
-                owner.items[index.value] = value
-            elif isinstance(index, Const) and isinstance(index.value, slice):
-                _set_slice(owner, index.value, value)
-            else:
-                owner.open, owner.rest = True, value
+            _set_at(owner, index, value)
         case Tensor() if isinstance(index, Const) and isinstance(index.value, str):
             pass  # what has such keys is no tensor, whatever it was taken for
         case Tensor() if owner.node.assumed and isinstance(value, Instance | Object):
             pass  # nor is what holds modules: `model[key] = nn.DataParallel(model[key])`
         case Tensor():
-            inputs = tensors.sources(m, [value], node, frame)
-            old = owner.node
-            if tape.COMPUTED_ANEW in old.flags and not old.name:
-                m.emit(
-                    tape.Fact(
-                        at=frame.span(node), what="lost-write", value=old, text=frame.text(node)
-                    )
-                )
-            of_part = _is_part(index)
-            memory.write(m, owner, "torch.Tensor.__setitem__", inputs, node, frame, of_part=of_part)
-            if owner.node is not old:
-                owner.node.arguments = arguments.given(m, [NONE, index, value], {})
+            _write_elements(m, owner, index, value, node, frame)
         case Unknown():
-            inputs = tensors.sources(m, [value], node, frame)
-            if isinstance(index, Const) and isinstance(
-                index.value, str
-            ):  # graph.ndata["h"] = h: no tensor
-                if any(source.requires_grad for source in inputs):
-                    m.state.setdefault("keeps", set()).add(owner.symbol.source or owner.symbol)
-            elif owner.symbol in m.nodes and not (
-                owner.data or isinstance(value, Instance | Object)
-            ):
-                written = memory.write(
-                    m,
-                    tensors.as_tensor(m, owner, node, frame),
-                    "torch.Tensor.__setitem__",
-                    inputs,
-                    node,
-                    frame,
-                )
-                m.nodes[owner.symbol] = written.node
-            handler = find_method("numpy.ndarray", "__setitem__") if owner.type == "array" else None
-            if handler is not None:
-                handler(m, owner, Call("__setitem__", [index, value], {}, node, frame))
-            m.overrides[owner.symbol][f"item:{hashable(index) or m.symbol(index)}"] = value
+            _set_of_unknown(m, owner, index, value, node, frame)
         case Instance() | Object():
             at = Call("__setitem__", [index, value], {}, node, frame)
             method = m.attribute(owner, "__setitem__", at)
             if not isinstance(method, Unknown):
                 m.call(method, at)
+
+
+def _set_key(
+    m: Machine, owner: Mapping, index: Abstract, value: Abstract, node: ir.Node, frame: Frame
+) -> None:
+    """`mapping[key] = value`; a key that is not known leaves the mapping open."""
+    key = hashable(index)
+    if key is not None:
+        owner.put(Mapping({key: value}))
+        m.appended[id(owner)] = frame.span(node)
+        return
+    owner.open = True
+    sources = m.state.setdefault("copied from", {})
+    sources[owner.symbol or m.symbol(owner)] = m.symbol(index)
+    owner.items[("unknown", m.symbol(index))] = value
+    put_away(m, value, node, frame)
+
+
+def _set_at(owner: Sequence, index: Abstract, value: Abstract) -> None:
+    """`items[number] = value`, `items[first:last] = value`."""
+    place = index.value if isinstance(index, Const) else None
+    if isinstance(place, int) and -len(owner.items) <= place < len(owner.items):
+        owner.items[place] = value
+    elif isinstance(place, slice):
+        _set_slice(owner, place, value)
+    else:
+        owner.open, owner.rest = True, value
+
+
+def _write_elements(
+    m: Machine, owner: Tensor, index: Abstract, value: Abstract, node: ir.Node, frame: Frame
+) -> None:
+    """`tensor[index] = value`: a write in place, lost where `tensor` is a copy that has no name."""
+    inputs = tensors.sources(m, [value], node, frame)
+    old = owner.node
+    if tape.COMPUTED_ANEW in old.flags and not old.name:
+        text = frame.text(node)
+        m.emit(tape.Fact(at=frame.span(node), what="lost-write", value=old, text=text))
+    of_part = _is_part(index)
+    memory.write(m, owner, "torch.Tensor.__setitem__", inputs, node, frame, of_part=of_part)
+    if owner.node is not old:
+        owner.node.arguments = arguments.given(m, [NONE, index, value], {})
+
+
+def _set_of_unknown(
+    m: Machine, owner: Unknown, index: Abstract, value: Abstract, node: ir.Node, frame: Frame
+) -> None:
+    """`anything[index] = value`: a write in place where it may be a tensor."""
+    inputs = tensors.sources(m, [value], node, frame)
+    is_a_name = isinstance(index, Const) and isinstance(index.value, str)
+    holds_modules = isinstance(value, Instance | Object)
+    if is_a_name:  # graph.ndata["h"] = h: no tensor
+        if any(source.requires_grad for source in inputs):
+            m.state.setdefault("keeps", set()).add(owner.symbol.source or owner.symbol)
+    elif owner.symbol in m.nodes and not (owner.data or holds_modules):
+        tensor = tensors.as_tensor(m, owner, node, frame)
+        written = memory.write(m, tensor, "torch.Tensor.__setitem__", inputs, node, frame)
+        m.nodes[owner.symbol] = written.node
+    handler = find_method("numpy.ndarray", "__setitem__") if owner.type == "array" else None
+    if handler is not None:
+        handler(m, owner, Call("__setitem__", [index, value], {}, node, frame))
+    m.overrides[owner.symbol][f"item:{hashable(index) or m.symbol(index)}"] = value
 
 
 def _is_part(index: Abstract) -> bool:

@@ -45,46 +45,50 @@ def grad(m: Machine, call: Call) -> Abstract:
     outputs, wanted = call.get(0, "outputs"), call.get(1, "inputs")
     options: dict[str, Any] = backward_options(call, 3)
     asked = call.get(4, "create_graph")
-    if call.open or (
-        asked is not None and not isinstance(asked, Const)
-    ):  # then there can be a graph, and it is kept
-        options = {"retain_graph": True, "create_graph": True}
+    if call.open or not isinstance(asked, Const | None):
+        options = {"retain_graph": True, "create_graph": True}  # there can be a graph, and it stays
     inputs = tensors.sources(m, [wanted], call.node, call.frame) if wanted is not None else []
-    values = (
-        outputs.items if isinstance(outputs, Sequence) else [outputs] if outputs is not None else []
-    )
-    made = [loss for value in values if (loss := loss_of(m, value, call)) is not None]
+    values = outputs.items if isinstance(outputs, Sequence) else [outputs]
+    made = [
+        loss
+        for value in values
+        if value is not None and (loss := loss_of(m, value, call)) is not None
+    ]
     is_of_transform = _is_of_transform(m, inputs, made, call)
-    sinks = (
-        [joined_losses(m, made, call)]
-        if len(made) > 1 and all(loss.requires_grad for loss in made)
-        else made
-    )
+    sinks = _sinks(m, made, call)
     for loss in () if is_of_transform else sinks:
-        if may_have_a_graph(m, loss):
-            continue
-        event = tape.Backward(
-            at=call.frame.span(call.node), text=call.frame.text(call.node), value=loss,
-            sink="autograd.grad",
-            inputs=tuple(inputs), scaler=m.state.get("scaled", {}).get(id(loss)), **options,
-        )  # fmt: skip
-        m.emit(event)
-        raise_as_torch_does(m, event)
+        if not may_have_a_graph(m, loss):
+            _back_propagate(m, loss, inputs, options, call)
     if made and not _allows_unused(call) and not is_of_transform:
         _refuse_unmet(m, inputs, made, call)
-    used = (
-        [value for loss in made for value in _used(loss, inputs)] if options["create_graph"] else []
-    )
-    gradients = _gradients(
-        m, wanted, used or [*made, *_met(inputs, made)], call, create=options["create_graph"]
-    )
-    if (
-        call.constant(6, "allow_unused") is True
-        and call.get(8, "materialize_grads") is None
-        and not call.open
-    ):
+    creates = options["create_graph"]
+    used = [value for loss in made for value in _used(loss, inputs)] if creates else []
+    sources = used or [*made, *_met(inputs, made)]
+    gradients = _gradients(m, wanted, sources, call, create=creates)
+    may_materialize = call.open or call.get(8, "materialize_grads") is not None
+    if call.constant(6, "allow_unused") is True and not may_materialize:
         _leave_out(gradients, wanted, made)
     return gradients
+
+
+def _sinks(m: Machine, losses: list[Value], call: Call) -> list[Value]:
+    """The losses as autograd takes them: several that require grad are one backward together."""
+    if len(losses) > 1 and all(loss.requires_grad for loss in losses):
+        return [joined_losses(m, losses, call)]
+    return losses
+
+
+def _back_propagate(
+    m: Machine, loss: Value, inputs: list[Value], options: dict[str, Any], call: Call
+) -> None:
+    """Writes the backward of a loss onto the tape, and raises where torch does."""
+    event = tape.Backward(
+        at=call.frame.span(call.node), text=call.frame.text(call.node), value=loss,
+        sink="autograd.grad",
+        inputs=tuple(inputs), scaler=m.state.get("scaled", {}).get(id(loss)), **options,
+    )  # fmt: skip
+    m.emit(event)
+    raise_as_torch_does(m, event)
 
 
 def _is_of_transform(m: Machine, inputs: list[Value], losses: list[Value], call: Call) -> bool:

@@ -268,9 +268,24 @@ def layer_result(
     if effect.effect.view in ("always", "ordered") and call.args:
         shown = tensors.as_tensor(m, call.args[0], call.node, call.frame)
         if effect.effect.view == "always" or layouts.is_in_order(m, shown.node):
-            return (
-                shown if effect.effect.itself else memory.view(m, shown, cls, call.node, call.frame)
-            )
+            if effect.effect.itself:
+                return shown
+            return memory.view(m, shown, cls, call.node, call.frame)
+    made = _computed(m, module, effect, own, cls, call)
+    if not effect.outputs:
+        return _with_indices(m, module, cls, made, call)
+    return _in_parts(m, effect.outputs, made, call)
+
+
+def _computed(
+    m: Machine,
+    module: Instance | Object,
+    effect: LayerEffect,
+    own: list[Tensor],
+    cls: str,
+    call: Call,
+) -> Tensor:
+    """What a layer computes, with its parameters among the inputs."""
     kwargs = {**call.kwargs, "weight": own[0]} if own else call.kwargs
     losses.refuses(m, cls, call)
     made = tensors.apply(m, cls, call.args, call.node, call.frame, effect.effect, kwargs=kwargs)
@@ -278,12 +293,18 @@ def layer_result(
         _look_up(made.node)
     extra = [tensor.node for tensor in own[1:]]
     made.node.inputs += tuple(extra)
-    if any(node.requires_grad for node in extra) and m.grad.enabled and not made.node.requires_grad:
+    is_trained = any(node.requires_grad for node in extra) and m.grad.enabled
+    if is_trained and not made.node.requires_grad:
         made.node.requires_grad, made.node.cut = True, None
     made.node.flags |= _flags(module, effect)
     losses.computed(m, cls, made.node, call.frame.text(call.node))
-    if not effect.outputs:
-        return _with_indices(m, module, cls, made, call)
+    return made
+
+
+def _in_parts(
+    m: Machine, outputs: tuple[str | tuple[str, ...], ...], made: Tensor, call: Call
+) -> Sequence:
+    """The tensors of a layer that gives several: `output, (hidden, cell) = lstm(x)`."""
     first = memory.part(m, made, 0, call.node, call.frame)
     if any(saved.role == "result" for saved in made.node.saves):
         made.node.saves = tuple(saved for saved in made.node.saves if saved.role != "result")
@@ -292,11 +313,10 @@ def layer_result(
     parts = itertools.chain([first], others)
     built: list[Abstract] = [
         Sequence("tuple", [next(parts) for _ in named]) if isinstance(named, tuple) else next(parts)
-        for named in effect.outputs
+        for named in outputs
     ]
-    if (
-        call.args and isinstance(call.args[0], Object) and call.args[0].cls == PACKED
-    ):  # a packed sequence gives one
+    given = call.args[0] if call.args else None
+    if isinstance(given, Object) and given.cls == PACKED:  # a packed sequence gives one
         built[0] = Object(PACKED, call.frame.span(call.node), {"loc": first})
     return Sequence("tuple", built)
 

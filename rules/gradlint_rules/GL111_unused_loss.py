@@ -294,23 +294,24 @@ def _looks_back(unused: _Unused, tape: Tape) -> bool:
     Beside that forward it may meet the one that was back-propagated, to compare the two, if both
     are of one model.
     """
-    steps = [
-        event
-        for event in _steps_after(tape, unused.sink)
-        if event.iteration == unused.sink.iteration
-    ]
-    earlier = [sink for sink in unused.sinks if sink.order < unused.fact.order]
-    before = {id(value) for sink in earlier for value in sink.graph}
-    if unused.fact.order <= max((step.order for step in steps), default=unused.fact.order):
+    fact, sink = unused.fact, unused.sink
+    steps = (step for step in _steps_after(tape, sink) if step.iteration == sink.iteration)
+    if fact.order <= max((step.order for step in steps), default=fact.order):
         return False
+    earlier = [each for each in unused.sinks if each.order < fact.order]
+    before = {id(value) for each in earlier for value in each.graph}
     made = [value for value in graph(unused.loss) if not value.is_leaf]
     own = [value for value in made if id(value) not in before]
-    if len(own) == len(made):
-        return True
-    trained = [parameter for sink in earlier for parameter in reached(sink)]
-    run = [
-        source.parameter for value in own for source in value.inputs if source.parameter is not None
-    ]
+    return len(own) == len(made) or _runs_what_is_trained(own, earlier)
+
+
+def _runs_what_is_trained(values: Sequence[Value], sinks: Sequence[Backward]) -> bool:
+    """Whether all the parameters that some values are computed with are trained by these
+    backwards.
+    """
+    trained = [parameter for sink in sinks for parameter in reached(sink)]
+    inputs = (source for value in values for source in value.inputs)
+    run = [source.parameter for source in inputs if source.parameter is not None]
     return bool(run) and all(any(overlap(one, other) for other in trained) for one in run)
 
 

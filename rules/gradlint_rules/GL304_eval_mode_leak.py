@@ -165,10 +165,7 @@ def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Ba
         if isinstance(event, TrainMode):
             modes.change(event)
             if event.training:
-                used = [
-                    (call, None if event.module and call.module.is_within(event.module) else mode)
-                    for call, mode in used
-                ]
+                used = [(call, None if _is_of(call, event) else mode) for call, mode in used]
         elif isinstance(event, ModuleCall):
             mode = modes.of(event)
             used.append((event, mode))
@@ -177,13 +174,16 @@ def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Ba
         elif isinstance(event, Backward) and event.sink not in ELSEWHERE:
             for call, mode in _behind(event, used) if id(event) not in unused else ():
                 is_left = mode is not None and id(mode) in evaluated and _is_in_loop_of(mode, event)
-                if (
-                    not meant.setdefault(id(call.module), _is_eval(mode) and not is_left)
-                    and mode
-                    and is_left
-                ):
+                is_eval_from_the_first = _is_eval(mode) and not is_left
+                is_meant = meant.setdefault(id(call.module), is_eval_from_the_first)
+                if mode is not None and is_left and not is_meant:
                     yield mode, event
             used = []
+
+
+def _is_of(call: ModuleCall, change: TrainMode) -> bool:
+    """Whether a change of mode concerns the module that was called."""
+    return change.module is not None and call.module.is_within(change.module)
 
 
 def _is_eval(mode: TrainMode | None) -> bool:

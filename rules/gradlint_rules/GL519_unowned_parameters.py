@@ -59,7 +59,7 @@ Optimizers out of view hold what nobody sees: nothing is said where one may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Severity, Span
@@ -144,33 +144,34 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
         return
     owned, by_root = _owned_on(tape), dict[int, tuple[Backward, bool, dict[int, Value]]]()
     for sink in _sinks(tape, steps[-1].order):
-        is_all = not any(
-            leaf.parameter and leaf.parameter.identity in owned for leaf in sink.leaves
-        )
-        is_starved = tape.traced and next(s for s in steps if s.order > sink.order).starved
-        # what trains learned numbers of their own trains no model beside them
-        is_their_own = bool(sink.leaves) and all(_own_root(leaf) for leaf in sink.leaves)
-        if is_all and not is_starved and not is_their_own:
+        of_owned = [leaf for leaf in sink.leaves if _is_among(leaf, owned)]
+        is_all = not of_owned
+        if is_all and not _is_shown_alone(sink, steps, tape):
             continue
-        chosen = {
-            _root_of(leaf)
-            for leaf in sink.leaves
-            if leaf.parameter and leaf.parameter.identity in owned
-        }
+        chosen = {_root_of(leaf) for leaf in of_owned}
         if chosen == {None}:
             continue  # an image is optimised through the model
         for leaf in sink.leaves:
             root = _root_of(leaf) or _own_root(leaf)
-            if (
-                root is not None
-                and root not in chosen
-                and leaf.parameter
-                and leaf.parameter.identity not in owned
-            ):
+            is_beside = root not in chosen and leaf.parameter and not _is_among(leaf, owned)
+            if root is not None and is_beside:
                 by_root.setdefault(root, (sink, is_all, {}))[2].setdefault(id(leaf.parameter), leaf)
     for sink, is_all, leaves in by_root.values():
         stepping = next(step.optimizer for step in steps if step.order > sink.order)
         yield _Unowned(tuple(leaves.values()), sink, stepping, tape.traced, is_all)
+
+
+def _is_among(leaf: Value, owned: Container[_Place]) -> bool:
+    return leaf.parameter is not None and leaf.parameter.identity in owned
+
+
+def _is_shown_alone(sink: Backward, steps: Sequence[OptimizerStep], tape: Tape) -> bool:
+    """Whether a backward of whose leaves no optimizer holds any is one to report: the step behind
+    it finds no gradient, or all of them are learned numbers of their own.
+    """
+    if tape.traced and next(step for step in steps if step.order > sink.order).starved:
+        return True
+    return bool(sink.leaves) and all(_own_root(leaf) for leaf in sink.leaves)
 
 
 def _root_of(leaf: Value) -> int | None:

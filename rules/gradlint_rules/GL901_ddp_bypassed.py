@@ -126,10 +126,7 @@ def _is_within(value: Value, replica: Module) -> bool:
 def _bypass(run: Pass, replica: Module) -> ModuleCall | None:
     """Where the backward goes around the wrapper, if the wrapper was not called for it."""
     facts = [event for event in run.since if isinstance(event, Fact) and event.module is replica]
-    taken = any(fact.what == "ddp-module" for fact in facts)
-    if any(fact.what in ("ddp-forward", "ddp-prepared") for fact in facts) or (
-        not taken and run.forward is not None
-    ):
+    if _is_called(run, facts):
         return None
     graph = {id(value) for value in visited(run.sink)}
     inner = [
@@ -138,13 +135,20 @@ def _bypass(run: Pass, replica: Module) -> ModuleCall | None:
         if isinstance(event, ModuleCall) and event.module.is_within(replica)
     ]
     met = [event for event in inner if event.result is not None and id(event.result) in graph]
-    call = next(
-        (event for event in reversed(met) if event.module is replica), met[0] if met else None
-    )
+    first = met[0] if met else None
+    call = next((event for event in reversed(met) if event.module is replica), first)
     made = [fact for fact in facts if fact.what == "ddp-made"]
     if call is not None and made and call.order < made[0].order:
         return None  # computed before there was a wrapper
     return call
+
+
+def _is_called(run: Pass, facts: Sequence[Fact]) -> bool:
+    """Whether the forward of a pass goes through the wrapper, and not around it by `.module`."""
+    kinds = {fact.what for fact in facts}
+    if kinds & {"ddp-forward", "ddp-prepared"}:
+        return True
+    return "ddp-module" not in kinds and run.forward is not None
 
 
 def _entrance(call: ModuleCall, run: Pass, replica: Module) -> Span:

@@ -27,23 +27,31 @@ def carried_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         names = [name for name in _carried(loop) if not wanted or name in wanted] or _carried(loop)
         names = [name for name in names if not _is_number(name, loop, source)]
         if names:
-            anchor = _within_conditions(
-                next(each for each in loop.body if each in nested(backward, source)), backward
-            )
-            if any(_is_record(name, wanted, source) for name in names):
-                return _record_detached(names, wanted, anchor, source)
-            if (
-                wanted
-                and wanted.isdisjoint(names)
-                and (edits := _detached_where_kept(wanted, backward, source))
-            ):
-                return edits
-            return source.after(anchor, *(_detached(name, source, loop) for name in names))
+            return _detached_in(loop, names, wanted, backward, source)
     if edits := _detached_where_kept(wanted, backward, source):
         return edits
     if loops and not any(True for _ in calls_of(loops[0], "step")):
         return _retained(backward, source)
     raise NoFixError("what is carried has no name here")
+
+
+def _detached_in(
+    loop: ast.For | ast.While,
+    names: list[str],
+    wanted: set[str],
+    backward: ast.stmt,
+    source: FixSource,
+) -> tuple[Edit, ...]:
+    """What a loop carries from one round into the next, detached behind its backward."""
+    around = nested(backward, source)
+    anchor = _within_conditions(next(each for each in loop.body if each in around), backward)
+    if any(_is_record(name, wanted, source) for name in names):
+        return _record_detached(names, wanted, anchor, source)
+    if wanted and wanted.isdisjoint(names):
+        edits = _detached_where_kept(wanted, backward, source)
+        if edits:
+            return edits
+    return source.after(anchor, *(_detached(name, source, loop) for name in names))
 
 
 def _detached_where_kept(

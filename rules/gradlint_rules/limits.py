@@ -48,7 +48,6 @@ def is_bounded(value: Value, depth: int = 0) -> bool:
     """
     found = origin(value, selected=False)
     name = bare(found.op)
-    numbers = [given for _, given in found.arguments if isinstance(given, int | float)]
     if name in _BOUNDED or not found.requires_grad:
         return True
     if name in ("clamp", "clip"):
@@ -57,17 +56,21 @@ def is_bounded(value: Value, depth: int = 0) -> bool:
         return True
     if depth > DEPTH or not found.inputs:
         return False
-    if name in ("neg", "negative"):
+    if _is_negated(found, name):
         return is_never_negative(found.inputs[0]) or is_bounded_below(found.inputs[0], depth + 1)
-    if name in ("mul", "div") and len(found.inputs) == 1 and numbers and numbers[0] < 0:
-        return is_never_negative(found.inputs[0]) or is_bounded_below(found.inputs[0], depth + 1)
-    if (
-        name == "sub"
-        and len(found.inputs) == 2
-        and _is_extreme_of(found.inputs[1], found.inputs[0])
-    ):
-        return True
+    if name == "sub" and len(found.inputs) == 2:
+        term, subtracted = found.inputs
+        if _is_extreme_of(subtracted, term):
+            return True
     return name in _SPREADS and all(is_bounded(source, depth + 1) for source in found.inputs)
+
+
+def _is_negated(value: Value, name: str) -> bool:
+    """Whether its one input is turned round: `-x`, `x * -2`."""
+    if name in ("neg", "negative"):
+        return True
+    numbers = [given for _, given in value.arguments if isinstance(given, int | float)]
+    return name in ("mul", "div") and len(value.inputs) == 1 and bool(numbers) and numbers[0] < 0
 
 
 def is_bounded_below(value: Value, depth: int = 0) -> bool:

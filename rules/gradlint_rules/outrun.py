@@ -9,7 +9,7 @@ actor_loss.backward()       # critic has computed with weights that are gone
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 
 from gradlint.dataclass import dataclass
 from gradlint.tape import (
@@ -48,26 +48,29 @@ def outrun(tape: Tape) -> Iterator[Outrun]:
     }
     for step in tape.of(OptimizerStep):
         before = [sink for sink in sinks if sink.order < step.order]
-        after = [sink for sink in sinks if sink.order > step.order]
-        if step.assumed or not before or not after or step.optimizer.parameters:
+        if step.assumed or not before or step.optimizer.parameters:
             continue
-        taught = _models(before[-1])
-        for sink in after:
-            made = {
-                id(leaf): value
-                for value, leaf in _calls(sink)
-                if called.get(id(value), step.order) < step.order
-            }
-            is_met = bool(taught) and taught <= made.keys() and _retains(before[-1], sink)
-            shared = (
-                {id(value) for value in before[-1].graph}
-                if before[-1].retain_graph
-                else frozenset[int]()
-            )
-            kept = (value for leaf, value in made.items() if leaf in taught)
-            first = next((value for value in kept if _is_fed(value) or id(value) in shared), None)
-            if is_met and first is not None:
-                yield Outrun(step, sink, first)
+        for sink in sinks:
+            made = _outrun_in(before[-1], sink, step, called) if sink.order > step.order else None
+            if made is not None:
+                yield Outrun(step, sink, made)
+
+
+def _outrun_in(
+    last: Backward, sink: Backward, step: OptimizerStep, called: Mapping[int, int]
+) -> Value | None:
+    """What a model that `last` has taught had computed for `sink` before the step."""
+    taught = _models(last)
+    made = {
+        id(leaf): value
+        for value, leaf in _calls(sink)
+        if called.get(id(value), step.order) < step.order
+    }
+    if not (taught and taught <= made.keys() and _retains(last, sink)):
+        return None
+    shared = {id(value) for value in last.graph} if last.retain_graph else frozenset[int]()
+    kept = (value for leaf, value in made.items() if leaf in taught)
+    return next((value for value in kept if _is_fed(value) or id(value) in shared), None)
 
 
 def _models(sink: Backward) -> Set[int]:

@@ -5,7 +5,7 @@ scalers are told.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
@@ -51,33 +51,40 @@ def switched_off_there(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     cast in it.
     """
     call = source.expression(finding.at)
-    scope = source.scope(call)
     regions = [outer for outer in source.around(call) if isinstance(outer, ast.With)]
     if not isinstance(call, ast.Call) or not regions:
         raise NoFixError("no region of its own")
     region, *outer = regions
-    devices = [
-        keyword.value for keyword in call.keywords if keyword.arg == "device_type"
-    ] or call.args[:1]
-    around = [
-        item.context_expr for each in outer if source.scope(each) is scope for item in each.items
-    ]
-    told = [
-        each.args[0]
-        for each in around
-        if isinstance(each, ast.Call) and called_name(each) == "autocast" and each.args
-    ]
-    if told and devices:
-        return (source.replace(devices[0], source.text(told[0])),)
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "device_type"]
+    devices = named or call.args[:1]
+    around = _device_of_autocast(
+        [each for each in outer if source.scope(each) is source.scope(call)], source
+    )
+    if around is not None and devices:
+        return (source.replace(devices[0], around),)
+    cast = _cast_in(region, source)
+    if cast is None or not devices:
+        raise NoFixError("no tensor is cast there")
+    return (source.replace(devices[0], f"{cast}.device.type"),)
+
+
+def _device_of_autocast(regions: Sequence[ast.With], source: FixSource) -> str | None:
+    """The device that the innermost autocast among some regions is for, as it is written there."""
+    entered = (item.context_expr for each in regions for item in each.items)
+    calls = (each for each in entered if isinstance(each, ast.Call) and each.args)
+    return next(
+        (source.text(each.args[0]) for each in calls if called_name(each) == "autocast"), None
+    )
+
+
+def _cast_in(region: ast.With, source: FixSource) -> str | None:
+    """The first tensor that is cast by `.float()` in a region, and is bound before it."""
     given = _bound_before(region, source)
     methods = [node.func for node in ast.walk(region) if isinstance(node, ast.Call)]
     cast = [
         each.value for each in methods if isinstance(each, ast.Attribute) and each.attr == "float"
     ]
-    names = [each.id for each in cast if isinstance(each, ast.Name) and each.id in given]
-    if not names or not devices:
-        raise NoFixError("no tensor is cast there")
-    return (source.replace(devices[0], f"{names[0]}.device.type"),)
+    return next((each.id for each in cast if isinstance(each, ast.Name) and each.id in given), None)
 
 
 def _bound_before(statement: ast.stmt, source: FixSource) -> set[str]:

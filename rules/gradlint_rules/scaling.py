@@ -182,22 +182,10 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if finding.hints.get("alone"):
         raise NoFixError("in other rounds, nothing else unscales")
     again = source.statement(finding.at)
-    text = source.text(again)
-    earlier = [
-        call
-        for call in calls_of(source.scope(again), "unscale_")
-        if call.lineno < again.lineno and source.text(call) == text
-    ]
     call = whole_call(again)
-    if earlier:
+    if _is_unscaled_above(again, source):
         return _meant(again, call, source) or source.remove(again)
-    if any(
-        "unscaled here" in each.message and each.at.path != finding.at.path
-        for each in finding.related
-    ):
-        return source.remove(again)
-    first = [each.at.line for each in finding.related if "unscaled here" in each.message]
-    if first and source.scope(source.statement_on(first[0])) is not source.scope(again):
+    if _is_unscaled_elsewhere(finding, again, source):
         return source.remove(again)
     if call is None or not call.args:
         raise NoFixError("the unscaling is part of something else")
@@ -211,15 +199,38 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         return tuple(edit for each in skipped for edit in source.before(each, update))
     gate = _gate(again, source)
     if gate is not None:
-        block = source.block(again)
-        between = block[block.index(again) : block.index(gate)]
-        moved = [each for each in between if each is again or _clips(each)]
-        step = next(source.statement(each) for each in calls_of(gate, "step"))
-        return source.move_before(moved, source.block(step)[0] if step in gate.body else step)
+        return _moved_into(gate, again, source)
     loop = loop_around(again, source)
     # the window's last gradient is there behind the loop
     adds = any(True for _ in calls_of(loop, "backward"))
     return source.move_after([again], loop) if adds else source.move_before([again], loop)
+
+
+def _is_unscaled_above(again: ast.stmt, source: FixSource) -> bool:
+    """Whether the same `unscale_` stands further up in the function."""
+    text = source.text(again)
+    earlier = (
+        call for call in calls_of(source.scope(again), "unscale_") if call.lineno < again.lineno
+    )
+    return any(source.text(call) == text for call in earlier)
+
+
+def _is_unscaled_elsewhere(finding: Finding, again: ast.stmt, source: FixSource) -> bool:
+    """Whether the first `unscale_` stands in another file or function."""
+    first = [each.at for each in finding.related if "unscaled here" in each.message]
+    if any(at.path != finding.at.path for at in first):
+        return True
+    scope = source.scope(again)
+    return bool(first) and source.scope(source.statement_on(first[0].line)) is not scope
+
+
+def _moved_into(gate: ast.If, again: ast.stmt, source: FixSource) -> tuple[Edit, ...]:
+    """The unscaling, and the clipping behind it, before the step under the condition of that."""
+    block = source.block(again)
+    between = block[block.index(again) : block.index(gate)]
+    moved = [each for each in between if each is again or _clips(each)]
+    step = next(source.statement(each) for each in calls_of(gate, "step"))
+    return source.move_before(moved, source.block(step)[0] if step in gate.body else step)
 
 
 def _meant(again: ast.stmt, call: ast.Call | None, source: FixSource) -> tuple[Edit, ...]:

@@ -239,25 +239,32 @@ def _blame(arrival: Arrival) -> _Blame:
     if not arrival.is_starved:
         return _by_reason(_views_of_parameters(arrival.sink))
     terms = list(_dead(arrival.loss, _terms))
-    found = [value for value in terms if is_cut(value)]
-    fresh = [
-        value
-        for value in terms
-        if value.kind is Kind.CONSTANT and value.in_torch and bare(value.op) in _FRESH
+    fresh = [value for value in terms if _is_fresh(value)]
+    cuts = _cuts(arrival.loss, terms, are_fresh=bool(fresh))
+    if cuts:
+        cuts = _without_scales(cuts)
+        return _by_reason(frozen_for_the_step(cuts, arrival) or _likeliest(cuts, arrival.tape))
+    constants = fresh or [
+        value for value in terms if value.kind is Kind.CONSTANT and value.number is not None
     ]
-    if not found and not fresh:
-        found = [value for value in _dead(arrival.loss, _inputs) if is_cut(value)]
-    found = found or [cut for value in terms for cut in _selecting(value)]
-    if found:
-        found = _without_scales(found)
-        return _by_reason(frozen_for_the_step(found, arrival) or _likeliest(found, arrival.tape))
-    if not fresh:
-        fresh = [
-            value for value in terms if value.kind is Kind.CONSTANT and value.number is not None
-        ]
-    if not fresh and _is_of_data(arrival.loss):
+    if not constants and _is_of_data(arrival.loss):
         return {Why.CONSTANT: [arrival.loss]}
-    return _by_reason([value for value in fresh if _is_zero(value)] or fresh)
+    return _by_reason([value for value in constants if _is_zero(value)] or constants)
+
+
+def _is_fresh(value: Value) -> bool:
+    """Whether a tensor is made of nothing that has a gradient: `torch.zeros(3)`."""
+    return value.kind is Kind.CONSTANT and value.in_torch and bare(value.op) in _FRESH
+
+
+def _cuts(loss: Value, terms: Sequence[Value], *, are_fresh: bool) -> list[Value]:
+    """The cuts among the terms of a loss; else those below divisors and indices, where no term was
+    made of nothing; else those that choose among its terms.
+    """
+    found = [value for value in terms if is_cut(value)]
+    if not found and not are_fresh:
+        found = [value for value in _dead(loss, _inputs) if is_cut(value)]
+    return found or [cut for value in terms for cut in _selecting(value)]
 
 
 def _without_scales(cuts: Sequence[Value]) -> list[Value]:

@@ -5,7 +5,7 @@ every so often.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
@@ -165,40 +165,39 @@ def _accumulation(
         one for one in account.backwards if key(one) == key(sink) and _round(one, loop) is not None
     ]
     steps = [
-        u for u in account.updates if key(u.step) == key(step) and _round(u.step, loop) is not None
+        update
+        for update in account.updates
+        if key(update.step) == key(step) and _round(update.step, loop) is not None
     ]
     if any(one.order < (account.optimizer.order or 0) for one in sinks):
         return None  # another optimizer used these
-    in_rounds = {_round(one, loop) for one in sinks}
-    stepped = {_round(update.step, loop) for update in steps}
+    in_rounds = _rounds(sinks, loop)
+    stepped = _rounds([update.step for update in steps], loop)
     if not in_rounds - stepped or _alternates(account, loop, in_rounds, stepped):
         return None
-    gate = _gate(
-        account.tape,
-        step,
-        loop,
-        sorted(r for r in in_rounds if r is not None),
-        {r for r in stepped if r is not None},
-    )
-    if gate is None:
+    gate = _gate(account.tape, step, loop, sorted(in_rounds), stepped)
+    windows = [_window(update, sink, loop) for update in steps] if gate is not None else []
+    fed = tuple(window for window in windows if window.fresh or window.lost)
+    if gate is None or not fed:
         return None
-    windows = tuple(_window(update, sink, loop) for update in steps)
-    windows = tuple(window for window in windows if window.fresh or window.lost)
-    return Accumulation(account, loop, depth, gate, tuple(sinks), windows) if windows else None
+    return Accumulation(account, loop, depth, gate, tuple(sinks), fed)
 
 
-def _alternates(
-    account: Account, loop: int, rounds: set[int | None], stepped: set[int | None]
-) -> bool:
+def _rounds(events: Iterable[Event], loop: int) -> set[int]:
+    """In which iterations of a loop some events stand."""
+    return {number for event in events if (number := _round(event, loop)) is not None}
+
+
+def _alternates(account: Account, loop: int, rounds: set[int], stepped: set[int]) -> bool:
     """Whether every round without a step is the turn of another optimizer, which does not step in
     those with one.
     """
-    turns: dict[int, set[int | None]] = {}
+    turns: dict[int, set[int]] = {}
     for step in account.tape.of(OptimizerStep):
         if (number := _round(step, loop)) is not None:
             turns.setdefault(id(step.optimizer), set()).add(number)
     others = (own for own in turns.values() if not own & stepped)
-    return rounds - stepped <= set[int | None]().union(*others)
+    return rounds - stepped <= set[int]().union(*others)
 
 
 def _window(update: Update, sink: Backward, loop: int) -> Window:
