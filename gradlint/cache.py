@@ -239,9 +239,8 @@ def _stamp(folder: Path) -> str:
         ).encode()
     )
     if folder.is_dir():
-        with contextlib.suppress(
-            OSError
-        ):  # where nothing can be kept, that is told when results are written
+        # where nothing can be kept, that is told when results are written
+        with contextlib.suppress(OSError):
             _write(folder / _STAMP, json.dumps({"state": state, "texts": texts}))
     return texts
 

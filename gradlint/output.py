@@ -86,9 +86,8 @@ def _keep_owner(target: pathlib.Path, name: pathlib.Path) -> None:
     """
     old, new = target.stat(), name.stat()
     if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid) and hasattr(os, "chown"):
-        with contextlib.suppress(
-            PermissionError
-        ):  # who may write a file need not be who may give one away
+        # who may write a file need not be who may give one away
+        with contextlib.suppress(PermissionError):
             os.chown(name, old.st_uid, old.st_gid)
 
 

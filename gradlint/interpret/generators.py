@@ -87,9 +87,8 @@ def _run_generator(
         given.consumed = call.frame.span(call.node)
         generator.state["given"] = given
     except _Unwound:
-        if (
-            not was_run and outside and not outside[-1].over
-        ):  # `next(learner)`: what stands behind the `yield` was not run
+        # `next(learner)`: what stands behind the `yield` was not run
+        if not was_run and outside and not outside[-1].over:
             m.executed.discard(function.node)
 
 

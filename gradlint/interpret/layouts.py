@@ -47,9 +47,8 @@ def rank(value: Value, depth: int = _DEEPEST) -> int | None:
         return _counted(given)
     if depth == 0:
         return None
-    if (
-        op in BY_ELEMENT or op == "lerp"
-    ):  # of several, the one with most axes decides; a weight is taken to have none more
+    # of several, the one with most axes decides; a weight is taken to have none more
+    if op in BY_ELEMENT or op == "lerp":
         known = [rank(source, depth - 1) for source in value.inputs[: 2 if op == "lerp" else None]]
         return (
             max((each for each in known if each is not None), default=None)
@@ -160,9 +159,8 @@ def _swapped(value: Value) -> object:
 
 def _keeps_order(value: Value, kind: str) -> bool:
     """Whether a view leaves what is in order so."""
-    if (
-        value.op == "torch.Tensor.__getitem__"
-    ):  # x[0], x[:4], x[None]; `x[:, 0]` takes elements from between others
+    # x[0], x[:4], x[None]; `x[:, 0]` takes elements from between others
+    if value.op == "torch.Tensor.__getitem__":
         index = value.argument(1)
         return "reshaping" in value.flags or isinstance(index, int | Symbol) or _is_plain(index)
     if kind != "first":

@@ -18,9 +18,8 @@ def window(m: Machine, unknown: Unknown) -> Const:
     """Takes an unknown number of rounds to be its flag's default, or else small, and the loop to
     leave a remainder.
     """
-    if (
-        m.oracle.facts.known(Test(unknown.symbol.asked, ">", 1)) is False
-    ):  # this path has asked already
+    # this path has asked already
+    if m.oracle.facts.known(Test(unknown.symbol.asked, ">", 1)) is False:
         return concretise(m, unknown, Const(1))
     known = _default(m, unknown)
     number = m.concrete.setdefault(unknown.symbol, known or Const(SMALL))

@@ -211,9 +211,8 @@ _SETS = {"-": "difference", "&": "intersection", "|": "union", "^": "symmetric_d
 def _sequences(
     m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame
 ) -> Abstract:
-    if (
-        isinstance(left, Sequence) and isinstance(right, Sequence | Mapping) and op in _SETS
-    ):  # keys are a list here
+    # keys are a list here
+    if isinstance(left, Sequence) and isinstance(right, Sequence | Mapping) and op in _SETS:
         handler = find_method("set", _SETS[op])
         assert handler is not None
         return handler(m, left, Call(op, [right], {}, node, frame))

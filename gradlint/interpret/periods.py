@@ -89,9 +89,8 @@ class Periods:
             return False
         self._seen.add(place)
         period = Period(shown + met.written - met.shown, shown)
-        if (
-            place in self._numbers and shown < met.shown
-        ):  # it began further back: what is written is taken for more
+        # it began further back: what is written is taken for more
+        if place in self._numbers and shown < met.shown:
             period = Period(period.written, min(met.shown, period.written))
             self.smaller |= self._numbers[place].less(
                 met.written - met.shown - (period.shown - shown)

@@ -77,9 +77,8 @@ def shows_input(value: Value) -> bool:
     """Whether it has the elements of its first input, or some of them that are not chosen by what
     they are.
     """
-    if (
-        not value.inputs or value.op == "view"
-    ):  # written to by way of another tensor of the same memory
+    # written to by way of another tensor of the same memory
+    if not value.inputs or value.op == "view":
         return False
     is_by_mask = any(each.dtype is DType.BOOL for each in value.inputs[1:])
     return plain_name(value) in ELEMENTWISE or (plain_name(value) == "getitem" and not is_by_mask)

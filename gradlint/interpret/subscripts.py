@@ -96,9 +96,8 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
                 return m.unknown(frame.text(node), data=True)
         case Lib():
             return target
-        case Class() if not any(
-            is_a(base, "enum.Enum") for base in target.libraries()
-        ):  # Base[int]
+        case Class() if not any(is_a(base, "enum.Enum") for base in target.libraries()):
+            # Base[int]
             return target
         case Instance() | Object():
             at = Call("__getitem__", [index], {}, node, frame)

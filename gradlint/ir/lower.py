@@ -179,9 +179,8 @@ class _Lowering:
 
     def _comprehension(self, node: Any) -> ir.Node:
         clauses = self._clauses(node)
-        if isinstance(
-            node.elt, ast.Starred
-        ):  # [*xs for xs in ys] (PEP 798) is [x for xs in ys for x in xs]
+        # [*xs for xs in ys] (PEP 798) is [x for xs in ys for x in xs]
+        if isinstance(node.elt, ast.Starred):
             clauses.append((ir.Name(_at(node.elt), _ITEM), self.expression(node.elt.value), []))
             element: ir.Node = ir.Name(_at(node.elt), _ITEM)
         else:
@@ -366,9 +365,8 @@ class _Lowering:
         return ir.Jump(_at(node), "continue")
 
     def _Assert(self, node: ast.Assert) -> ir.Node:
-        if (
-            isinstance(node.test, ast.Constant) and not node.test.value
-        ):  # assert False, "not reached"
+        # assert False, "not reached"
+        if isinstance(node.test, ast.Constant) and not node.test.value:
             return ir.Raise(_at(node), ir.Name(_at(node), "AssertionError"))
         return ir.Assert(_at(node), self.expression(node.test))
 

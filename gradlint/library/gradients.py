@@ -59,9 +59,8 @@ def grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
         made.node.name = f"{tensor.node.title}.grad"
         made.attrs["<of>"] = tensor
         tensor.grad = made
-    if (
-        isinstance(tensor.grad, Tensor) and tensor.grad.attrs.get("<of>") is tensor
-    ):  # once written, it has a new node
+    # once written, it has a new node
+    if isinstance(tensor.grad, Tensor) and tensor.grad.attrs.get("<of>") is tensor:
         tensor.grad.node.flags |= {"gradient"}
         tensor.grad.node.parameter = tensor.node.parameter
     if tensor.grad is not NONE and m.state.get("glance") is not at.node:

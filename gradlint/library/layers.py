@@ -218,9 +218,8 @@ def _weights(m: Machine, module: Instance | Object, call: Call) -> list[Tensor]:
     """What a layer computes with: its parameters, or what a functional call has put in their
     place.
     """
-    if isinstance(
-        module, Instance
-    ):  # it can have others beside them, which the layer knows nothing of
+    # it can have others beside them, which the layer knows nothing of
+    if isinstance(module, Instance):
         own = [module.attrs.get(name) for name in module.state["effect"].parameters]
         return [part for part in own if isinstance(part, Tensor)]
     placed = (module.state.get("parameters") or {}).values()

@@ -127,9 +127,8 @@ def _collect(
     if isinstance(params, Mapping):
         inner = params.items.get("params")
         m.state.setdefault("groups", {}).setdefault(id(found), []).append(len(found))
-        if (
-            isinstance(inner, Sequence) and inner.kind == "generator"
-        ):  # `param_group["params"] = list(params)`
+        # `param_group["params"] = list(params)`
+        if isinstance(inner, Sequence) and inner.kind == "generator":
             inner = params.items["params"] = Sequence(
                 "list", list(m.items(inner, call)), inner.open, inner.rest
             )
@@ -152,9 +151,8 @@ def _collect(
             and isinstance(item.items[0], Const)
         ):
             item = item.items[1]
-        if (
-            isinstance(item, Sequence) and item.kind == "generator"
-        ):  # torch takes no generators inside a list
+        # torch takes no generators inside a list
+        if isinstance(item, Sequence) and item.kind == "generator":
             raise Raised(Object("builtins.TypeError", at := call.frame.span(call.node)), at)
         complete = _collect(m, item, found, call, depth + 1) and complete
     if isinstance(params, Sequence) and params.open:
@@ -237,9 +235,8 @@ def step(
     if closure is not None and not (isinstance(closure, Const) and closure.value is None):
         again = isinstance(optimizer, Object) and optimizer.state.get("again")
         for last in (False, True) if again else (True,):
-            with m.grad_mode(
-                True, call.frame.span(call.node)
-            ):  # torch's optimizers run the closure under enable_grad
+            # torch's optimizers run the closure under enable_grad
+            with m.grad_mode(True, call.frame.span(call.node)):
                 result = m.invoke(closure, [], call)
             if not last:
                 _update(m, handle, scaler, result, call)

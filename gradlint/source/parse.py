@@ -172,9 +172,10 @@ def _point(path: str, text: str, offset: int) -> Span:
 def _place(path: str, error: SyntaxError) -> Span:
     line, column = error.lineno or 1, max(error.offset or 1, 1)
     end_line, end_column = error.end_lineno or line, error.end_offset or column
+    # an end of 0 or -1 means that Python does not know it
     if (end_line, end_column) < (
         line,
         column,
-    ):  # an end of 0 or -1 means that Python does not know it
+    ):
         end_line, end_column = line, column
     return Span(path, line, column, end_line, end_column)

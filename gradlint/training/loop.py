@@ -308,9 +308,8 @@ class Trainer(Generic[Batch]):
     def _batches(self) -> Iterator[Batch]:
         """The micro-batches of this epoch, from where the training stands."""
         for sampler in samplers(self.loader):
-            if hasattr(
-                sampler, "set_epoch"
-            ):  # a DistributedSampler gives the same order in each epoch otherwise
+            # a DistributedSampler gives the same order in each epoch otherwise
+            if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(self.progress.epoch)
         if self._resume_at is None:
             self.progress.batches = 0

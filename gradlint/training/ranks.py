@@ -58,9 +58,8 @@ class Ranks:
                 "mode on: the other ranks wait for gradients that this one cannot send"
             )
         parameters = [parameter for parameter in self._ddp.parameters() if parameter.requires_grad]
-        if (
-            self._ddp.find_unused_parameters
-        ):  # those that the forward did not use have been counted as done by then
+        # those that the forward did not use have been counted as done by then
+        if self._ddp.find_unused_parameters:
             used = reached(self._given)
             parameters = [parameter for parameter in parameters if id(parameter) in used]
         torch.autograd.backward(

@@ -146,9 +146,8 @@ def _made_leaf(arrival: Arrival) -> tuple[Value, Value] | None:
     ):
         return None
     for leaf in sorted(found, key=lambda leaf: leaf.at):
-        if any(
-            source.requires_grad for source in leaf.inputs
-        ):  # torch.tensor([loss, …], requires_grad=True) copies
+        # torch.tensor([loss, …], requires_grad=True) copies
+        if any(source.requires_grad for source in leaf.inputs):
             return leaf, leaf
         behind = [cut for source in leaf.inputs for cut in _cuts(source)]
         if behind:
@@ -178,9 +177,8 @@ def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
         wanted.requires_grad and leaf in ancestors(wanted) for wanted in arrival.sink.inputs or ()
     ):
         return True
-    if (
-        arrival.sink.sink == "autograd.grad"
-    ):  # what is asked for is something else: this raises, or gives None
+    # what is asked for is something else: this raises, or gives None
+    if arrival.sink.sink == "autograd.grad":
         return True
     if leaf is not arrival.loss and not arrival.tape.among(OptimizerStep, ZeroGrad):
         return True

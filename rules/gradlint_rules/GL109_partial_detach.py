@@ -270,9 +270,8 @@ def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
                 beside = [other for other in beside if _is_loss(other)]
             if beside and _is_dead(term, sink):
                 cuts = [cut for cut in _first_cuts(term) if not is_meant(cut)]
-                if not any(
-                    cut.cut in (Cut.DETACH, Cut.COPY) for cut in cuts
-                ):  # else it is dead by these
+                # else it is dead by these
+                if not any(cut.cut in (Cut.DETACH, Cut.COPY) for cut in cuts):
                     yield from ((term, cut) for cut in cuts if cut.cut in _UNMEANT)
 
 

@@ -95,9 +95,8 @@ def _is_run(event: Fact) -> bool:
         and event.at.encloses(made.at)
     ):
         made = made.inputs[0]
-    if (
-        made is None or made.op == "torch.Tensor.grad"
-    ):  # where it is first read is not where it was made
+    # where it is first read is not where it was made
+    if made is None or made.op == "torch.Tensor.grad":
         return False
     return any(event.at.encloses(at) for at in (made.at, *made.stack))
 

@@ -96,9 +96,10 @@ def _repeated(tape: Tape) -> Iterator[tuple[Tape, OptimizerStep, OptimizerStep |
         ):
             key = (id(event.scaler), id(event.optimizer))
             first = stepped.get(key)
+            # GL406
             if first is not None and not (
                 isinstance(event, Unscale) and event.iteration == first.iteration
-            ):  # GL406
+            ):
                 yield tape, first, event
             if isinstance(event, OptimizerStep):
                 stepped[key] = event

@@ -232,9 +232,8 @@ def _parts(loop: Iteration, sink: Backward) -> _Parts:
 
 def _slice(value: Value) -> tuple[object, object] | None:
     match value.argument(1):
-        case (slice(start=start, stop=stop), *_) | slice(
-            start=start, stop=stop
-        ):  # `x[start : start + 8, :-1]`
+        case (slice(start=start, stop=stop), *_) | slice(start=start, stop=stop):
+            # `x[start : start + 8, :-1]`
             is_one = isinstance(start, int) and isinstance(stop, int) and stop - start == 1
             return (start, stop) if start is not None and stop is not None and not is_one else None
     return None

@@ -188,9 +188,8 @@ def _is_misplaced(account: Account, clip: Clip, in_time: Sequence[Clip]) -> bool
         each[0] for update in account.updates for each in update.step.iteration if each in trained
     }
     mine = clip.iteration
-    while (
-        len(mine) > 1 and mine[-1][0] not in steps_in
-    ):  # a loop over groups or parameters alone, or over the stages
+    # a loop over groups or parameters alone, or over the stages
+    while len(mine) > 1 and mine[-1][0] not in steps_in:
         mine = mine[:-1]
     loop, _ = mine[len(mine) - 1]
     if any(loop in dict(other.iteration) and _is_of_the_same(clip, other) for other in in_time):

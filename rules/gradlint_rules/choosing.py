@@ -68,9 +68,8 @@ def _is_device(value: ast.expr, source: FixSource) -> bool:
     match value:
         case ast.Call(func=func):
             return source.called(func) == "torch.device"
-        case ast.Attribute(
-            attr="device", value=ast.Call(func=ast.Name(id="next"))
-        ):  # of the first parameter
+        case ast.Attribute(attr="device", value=ast.Call(func=ast.Name(id="next"))):
+            # of the first parameter
             return True
         case ast.Name(id=name):
             scope = source.scope(value)

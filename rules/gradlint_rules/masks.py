@@ -84,9 +84,8 @@ def _is_pair(one: Value, other: Value) -> bool:
     one is of rows.
     """
     sources = _shown(one), _shown(other)
-    if one is other or any(
-        source.number is not None for source in sources
-    ):  # all of it is the same
+    # all of it is the same
+    if one is other or any(source.number is not None for source in sources):
         return False
     if key(sources[0]) == key(sources[1]):
         return True

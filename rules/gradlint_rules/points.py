@@ -94,9 +94,8 @@ def holds_at(condition: Value, operation: Value, argument: Value, point: float) 
             return True if True in parts else None if None in parts else False
         case "isnan" | "isinf" | "isfinite" | "nan_to_num":
             return _asked_of_result(condition, operation, point)
-        case "ne" | "eq" if condition.argument(0) is condition.argument(
-            1, "other"
-        ):  # `y != y`: where it is NaN
+        case "ne" | "eq" if condition.argument(0) is condition.argument(1, "other"):
+            # `y != y`: where it is NaN
             is_nan = _asked_of_result(condition, operation, point)
             return is_nan if name == "ne" or is_nan is None else not is_nan
         case "eye" if point == 0:
@@ -214,9 +213,8 @@ def _compared(
         return None
     if isinstance(right, int | float):
         return bool(_COMPARES[name](value, right))
-    if right is not None and not isinstance(
-        right, Value
-    ):  # an unknown threshold: taken to be above zero, but small
+    # an unknown threshold: taken to be above zero, but small
+    if right is not None and not isinstance(right, Value):
         return {"gt": False, "ge": False, "lt": True, "le": True}.get(name) if value <= 0 else None
     return None
 

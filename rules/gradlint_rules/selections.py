@@ -115,9 +115,8 @@ def _counted(denominator: Value) -> Value | None:
     for _ in range(_DEPTH):
         if summed and _is_mask(value):
             return value
-        if (
-            summed and bare(value.op) in PRODUCTS
-        ):  # nothing is selected where one factor selects nothing
+        # nothing is selected where one factor selects nothing
+        if summed and bare(value.op) in PRODUCTS:
             return next((mask for mask in map(_factor, value.inputs) if mask is not None), None)
         # of a mask: selects no more than the whole
         is_part = summed and bare(value.op) in _PARTS | SELECTS

@@ -141,9 +141,8 @@ def _elements(value: ast.expr) -> list[ast.expr]:
             return [value.elt]
         case ast.Dict():
             return value.values
-        case ast.DictComp(
-            value=ast.expr() as item
-        ):  # without one, it unpacks other dicts (PEP 798)
+        case ast.DictComp(value=ast.expr() as item):
+            # without one, it unpacks other dicts (PEP 798)
             return [item]
     return []
 
@@ -226,9 +225,8 @@ def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             return (source.behind_text(result, ".detach()"),)
     text = source.operand(node)
     match source.statement(node):
-        case ast.Assign(targets=[ast.Attribute()], value=value) if (
-            value is node
-        ):  # a module takes a parameter there
+        case ast.Assign(targets=[ast.Attribute()], value=value) if value is node:
+            # a module takes a parameter there
             parameter, imports = source.reference("torch.nn.Parameter")
             return (source.replace(node, f"{parameter}({text}.detach())"), *imports)
     return (source.replace(node, f"{text}.detach().requires_grad_()"),)

@@ -71,9 +71,8 @@ def train(m: Machine, module: Instance, call: Call, settings: Settings | None = 
     )
     fit.epoch(written)
     _run_hook(m, module, "on_train_epoch_end", call)
-    if (
-        not automatic and m.session.loops.batches > BATCHES
-    ):  # a counter: what an epoch leaves over shows in the next one
+    # a counter: what an epoch leaves over shows in the next one
+    if not automatic and m.session.loops.batches > BATCHES:
         _run_hook(m, module, "on_train_epoch_start", call)
         fit.epoch(written)
         _run_hook(m, module, "on_train_epoch_end", call)

@@ -187,9 +187,8 @@ def setattr_(m: Machine, call: Call) -> Abstract:
     owner, name, value = call.args
     if isinstance(name, Const) and isinstance(name.value, str):
         set_attribute(m, owner, name.value, value, call.node, call.frame)
-    elif isinstance(
-        owner, Instance
-    ):  # a name that nothing else has: modules and parameters are registered by any
+    elif isinstance(owner, Instance):
+        # a name that nothing else has: modules and parameters are registered by any
         set_attribute(m, owner, f"<{text(call)} {len(owner.attrs)}>", value, call.node, call.frame)
     return NONE
 

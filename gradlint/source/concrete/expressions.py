@@ -195,9 +195,8 @@ class Expressions:
 
     def _Call(self, node: cst.Call, _: ast.expr_context) -> ast.expr:
         only = node.args[0].value if len(node.args) == 1 else None
-        if (
-            isinstance(only, cst.GeneratorExp) and not only.lpar
-        ):  # the parentheses of the call are its own, too
+        # the parentheses of the call are its own, too
+        if isinstance(only, cst.GeneratorExp) and not only.lpar:
             begin = self.places.behind_blanks(self.places.end(node.func))
             place = self.places.between(begin, self.places.of(node).end)
             return ast.Call(
