@@ -294,8 +294,16 @@ class Rule:
         return body.split("\n\n")[0].split("\n# ")[0].replace("\n", " ")
 
     def findings(self, paths: Paths) -> Iterator[Finding]:
-        """What this rule says of the paths of one entry."""
-        return map(self.finding, self.check(paths))
+        """What this rule says of the paths of one entry, once for each place.
+
+        Each path that comes to a place, and each unrolled iteration, has its own report of it: the
+        first is the one that is shown.
+        """
+        reported: set[Span] = set()
+        for report in self.check(paths):
+            if report.at not in reported:
+                reported.add(report.at)
+                yield self.finding(report)
 
     def finding(self, report: Report) -> Finding:
         """The finding that `report` is, under this rule's code and name."""

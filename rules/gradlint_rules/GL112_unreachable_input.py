@@ -59,7 +59,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Fact, Tape
@@ -72,10 +72,8 @@ _HELP = "Ask for the gradient of the tensor that the output was computed from."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every input that the graph does not hold."""
-    reported: set[Span] = set()
     for fact in paths.some(_unmet):
-        if fact.value is not None and fact.source is not None and fact.at not in reported:
-            reported.add(fact.at)
+        if fact.value is not None and fact.source is not None:
             message = (
                 f"{quoted(fact.source)} is not computed from {quoted(fact.value)}: "
                 "`autograd.grad` raises"

@@ -73,7 +73,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Severity, Span
+from gradlint.finding import Severity
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Fact, Tape
@@ -86,14 +86,9 @@ _HELP = "Take the derivative by `torch.func.grad`, or call this outside of the t
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every request to autograd that a transform refuses."""
-    reported: set[Span] = set()
     for fact in paths.some(_refused):
-        if fact.at not in reported:
-            reported.add(fact.at)
-            what = f"`{fact.detail}` is called inside of a function that `torch.func` transforms"
-            yield Report(
-                fact.at, f"{what}: it raises", _HELP, places(fact.at, *calls(fact.stack, ()))
-            )
+        what = f"`{fact.detail}` is called inside of a function that `torch.func` transforms"
+        yield Report(fact.at, f"{what}: it raises", _HELP, places(fact.at, *calls(fact.stack, ())))
 
 
 def _refused(tape: Tape) -> Iterator[Fact]:

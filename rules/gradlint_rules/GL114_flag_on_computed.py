@@ -63,7 +63,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Severity, Span
+from gradlint.finding import Severity
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Fact, Tape
@@ -76,11 +76,9 @@ _HELP = "Leave it out: the gradient of a computed tensor can be asked for. Or de
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every flag that torch refuses to set."""
-    reported: set[Span] = set()
     for fact in paths.some(_refused):
         value = fact.value
-        if value is not None and fact.at not in reported:
-            reported.add(fact.at)
+        if value is not None:
             what = f"{quoted(value)} is the result of {maker(value)}, no leaf"
             message = f"{what}: setting its `requires_grad` raises"
             yield Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ())))

@@ -72,7 +72,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint_rules.order import names_of
@@ -97,20 +97,15 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _out_of_view(paths: Paths) -> Iterator[Report]:
     """Steps of optimizers that are handed in, over models that are, too."""
-    reported: set[Span] = set()
     for found in paths.some(outrun):
         at = found.step.at
-        if at not in reported:
-            reported.add(at)
-            graph = (
-                f"the graph of {loss_of(found.sink)} has run through before ({quoted(found.made)})"
-            )
-            message = f"the step changes parameters that {graph}: {backward(found.sink)} raises"
-            related = places(
-                at, Related(found.made.at, "computed before the step"), to_sink(found.sink)
-            )
-            lines = {"steps": str(at.line), "sinks": str(found.sink.at.line)}
-            yield Report(at, message, _HELP, related, severity=Severity.WARNING, hints=lines)
+        graph = f"the graph of {loss_of(found.sink)} has run through before ({quoted(found.made)})"
+        message = f"the step changes parameters that {graph}: {backward(found.sink)} raises"
+        related = places(
+            at, Related(found.made.at, "computed before the step"), to_sink(found.sink)
+        )
+        lines = {"steps": str(at.line), "sinks": str(found.sink.at.line)}
+        yield Report(at, message, _HELP, related, severity=Severity.WARNING, hints=lines)
 
 
 def _message(found: Overwritten) -> str:

@@ -61,7 +61,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Fact
@@ -76,10 +76,8 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every fact `discarded-result`: `value` is the result, `detail` the operation, `at` the
     statement.
     """
-    reported: set[Span] = set()
     for event in paths.some(lambda tape: tape.facts(FACT)):
-        if event.at not in reported and not _is_run(event):
-            reported.add(event.at)
+        if not _is_run(event):
             yield Report(event.at, _message(event), _help(event), hints=_called_on(event))
 
 

@@ -63,7 +63,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Severity, Span
+from gradlint.finding import Severity
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import COMPUTED_ANEW, Event, InPlace, Tape, Value
@@ -76,15 +76,12 @@ _HELP = "Assign the whole: `layer.weight = layer.weight.clamp(…)`, `x[rows] = 
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every write into a copy that nobody keeps."""
-    reported: set[Span] = set()
     for event in paths.some(_lost):
-        if event.at not in reported:
-            reported.add(event.at)
-            message = (
-                f"`{event.text}` writes into a copy that is computed for this access alone: the "
-                "write is lost"
-            )
-            yield Report(event.at, message, _HELP, places(event.at, *calls(event.stack, ())))
+        message = (
+            f"`{event.text}` writes into a copy that is computed for this access alone: the "
+            "write is lost"
+        )
+        yield Report(event.at, message, _HELP, places(event.at, *calls(event.stack, ())))
 
 
 def _lost(tape: Tape) -> Iterator[Event]:

@@ -92,16 +92,13 @@ class _Use:
 
 def check(paths: Paths) -> Iterator[Report]:
     """The `inference_mode` (`cut_at` of its tensors) behind every use that torch refuses."""
-    reported: set[Span] = set()
     for use in paths.some(_uses):
         at = use.value.cut_at or use.value.at
-        if at not in reported:
-            reported.add(at)
-            said = f"{quoted(use.value)} is an inference tensor, and {use.what}"
-            related = places(
-                at, *calls(use.value.stack, use.stack), Related(use.at, f"{use.what} here")
-            )
-            yield Report(at, f"{said} outside of `inference_mode`: it raises", _HELP, related)
+        said = f"{quoted(use.value)} is an inference tensor, and {use.what}"
+        related = places(
+            at, *calls(use.value.stack, use.stack), Related(use.at, f"{use.what} here")
+        )
+        yield Report(at, f"{said} outside of `inference_mode`: it raises", _HELP, related)
 
 
 def _uses(tape: Tape) -> Iterator[_Use]:

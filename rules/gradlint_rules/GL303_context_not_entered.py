@@ -71,7 +71,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Fact
@@ -87,11 +87,8 @@ _WITHOUT_GRADIENT = frozenset(["no_grad", "inference_mode"])
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every context of torch that is thrown away."""
-    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts(FACT)):
-        if fact.at not in reported:
-            reported.add(fact.at)
-            yield _report(fact)
+        yield _report(fact)
 
 
 def _report(fact: Fact) -> Report:

@@ -69,7 +69,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Event, Fact, ModuleCall, OptimizerStep, ScalerUpdate, Tape, Unscale
@@ -86,19 +86,14 @@ _HELP = "Unscale each optimizer once, right before the step; clip all of its par
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every `unscale_` of what an earlier one has unscaled, or a step in the same round."""
-    reported: set[Span] = set()
     found = list(paths.some(_repeated))
     repeated = {id(again) for _, again in found}
     unscaled = paths.some(lambda tape: tape.of(Unscale))
     alone = {event.at for event in unscaled if id(event) not in repeated}
     for first, again in found:
-        if again.at not in reported:
-            reported.add(again.at)
-            yield _report(first, again, is_alone=again.at in alone and first.at != again.at)
+        yield _report(first, again, is_alone=again.at in alone and first.at != again.at)
     for fact in paths.some(lambda tape: tape.facts("accelerator-unscales")):
-        if fact.at not in reported:
-            reported.add(fact.at)
-            yield _within_a_window(fact)
+        yield _within_a_window(fact)
 
 
 def _within_a_window(fact: Fact) -> Report:

@@ -60,7 +60,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Backward, Fact, Optimizer, OptimizerStep, Parameter, Scaler, Tape, Unscale
@@ -76,11 +76,8 @@ _HELP = "Keep the parameters in float32 and compute under `torch.autocast`."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every cast to float16 of parameters whose gradients a scaler unscales."""
-    reported: set[Span] = set()
     for cast, use in paths.some(_unscaled_in_half):
-        if cast.at not in reported:
-            reported.add(cast.at)
-            yield _report(cast, use)
+        yield _report(cast, use)
 
 
 def _unscaled_in_half(tape: Tape) -> Iterator[tuple[Fact, OptimizerStep | Unscale]]:

@@ -64,7 +64,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
@@ -95,16 +95,13 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every clearing that leaves a step with nothing, where it never finds a gradient, or with one
     loss of two.
     """
-    reported: set[Span] = set()
     found = [each for each in paths.some(_wiped_on) if _is_never_fed(key(each[1].step), paths)]
     for account, update, wiped in (
         *_without_forgotten(paths, found),
         *halves(paths),
         *beside_probes(paths),
     ):
-        if wiped.clearing.at not in reported:
-            reported.add(wiped.clearing.at)
-            yield _report(account, update, wiped)
+        yield _report(account, update, wiped)
 
 
 def _wiped_on(tape: Tape) -> Iterator[tuple[Account, Update, Wiped]]:

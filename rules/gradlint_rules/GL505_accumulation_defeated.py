@@ -66,7 +66,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Event
@@ -84,11 +84,7 @@ _HELP = "Clear right after the step, under the same condition."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every clearing within a window that a step then uses."""
-    reported: set[Span] = set()
-    for report in (*_within_windows(paths), *_within_loops(paths), *_of_shares(paths)):
-        if report.at not in reported:
-            reported.add(report.at)
-            yield report
+    yield from (*_within_windows(paths), *_within_loops(paths), *_of_shares(paths))
 
 
 def _within_windows(paths: Paths) -> Iterator[Report]:

@@ -107,16 +107,12 @@ def check(paths: Paths) -> Iterator[Report]:
     found = list(_without_step(paths)) if has_optimizers and not _hides_code(paths) else []
     if found and paths.never(_uses_gradients, May.READ | May.CLEAR | May.CLIP):
         yield from found
-    reported: set[Span] = set()
     for fact in paths.some(lambda tape: named_alone(tape) if tape.optimizers() else ()):
-        if fact.at not in reported:
-            reported.add(fact.at)
-            message = f"`{fact.text}` is not called: nothing is back-propagated"
-            yield Report(fact.at, message, f"Write `{fact.text}()`.")
+        message = f"`{fact.text}` is not called: nothing is back-propagated"
+        yield Report(fact.at, message, f"Write `{fact.text}()`.")
 
 
 def _without_step(paths: Paths) -> Iterator[Report]:
-    reported: set[Span] = set()
     used = {
         sink for account in accounts(paths) for update in account.updates for sink in update.fresh
     }
@@ -130,25 +126,16 @@ def _without_step(paths: Paths) -> Iterator[Report]:
         # the generator's loss comes to the critic, too
         own = [each for each in found if each[0] not in used]
         for sink, clearing in own or found:
-            if sink.at not in reported and not _is_tried(sink, account):
-                reported.add(sink.at)
+            if not _is_tried(sink, account):
                 yield _report(account, sink, clearing)
     for account, sink, clearing, scaled in _without_scaler(paths):
-        if sink.at not in reported:
-            reported.add(sink.at)
-            yield _report(account, sink, clearing, scaled)
+        yield _report(account, sink, clearing, scaled)
     for step, loss in unfed(paths):
-        if step.at not in reported:
-            reported.add(step.at)
-            yield _report_unfed(step, loss)
+        yield _report_unfed(step, loss)
     for step, sink in astray(paths):
-        if step.at not in reported:
-            reported.add(step.at)
-            yield _report_astray(step, sink)
+        yield _report_astray(step, sink)
     for step, sink in unassigned(paths):
-        if step.at not in reported:
-            reported.add(step.at)
-            yield _report_unassigned(step, sink)
+        yield _report_unassigned(step, sink)
 
 
 def _never_steps(optimizer: Optimizer, paths: Paths) -> bool:

@@ -53,7 +53,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact
@@ -68,12 +68,9 @@ _HELP = "Keep the parameters in a list: `list(model.parameters())`."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every use of a generator of parameters that is empty by then."""
-    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts("exhausted")):
-        if fact.at not in reported:
-            reported.add(fact.at)
-            before = [Related(at, message) for at, message in fact.related]
-            yield Report(fact.at, _message(fact), _HELP, places(fact.at, *before))
+        before = [Related(at, message) for at, message in fact.related]
+        yield Report(fact.at, _message(fact), _HELP, places(fact.at, *before))
 
 
 def _message(fact: Fact) -> str:

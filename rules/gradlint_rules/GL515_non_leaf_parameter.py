@@ -55,7 +55,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Kind, Value
@@ -79,11 +79,9 @@ _WHAT = {
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every non-leaf in the place of a leaf."""
-    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts(*_WHAT)):
         value = fact.value
-        if value is not None and _is_meant_as_leaf(fact, value) and value.at not in reported:
-            reported.add(value.at)
+        if value is not None and _is_meant_as_leaf(fact, value):
             yield _report(fact, value)
 
 

@@ -54,7 +54,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Tape, Value
@@ -90,23 +90,18 @@ _WHY = {
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every freezing in vain of what a later backward trains."""
-    reported: set[Span] = set()
     for fact in paths.some(_frozen_in_vain):
-        if fact.at not in reported:
-            reported.add(fact.at)
-            unknown = f"sets `{fact.detail}`, which torch does not know", "Write `requires_grad`."
-            why, advice = _WHY.get(fact.detail, unknown)
-            message = f"`{fact.text}` {why}: these parameters go on training"
-            yield Report(fact.at, message, advice, places(fact.at))
+        unknown = f"sets `{fact.detail}`, which torch does not know", "Write `requires_grad`."
+        why, advice = _WHY.get(fact.detail, unknown)
+        message = f"`{fact.text}` {why}: these parameters go on training"
+        yield Report(fact.at, message, advice, places(fact.at))
     for fact in paths.some(_thawed_in_vain):
-        if fact.at not in reported:
-            reported.add(fact.at)
-            message = (
-                f"`{fact.text}` makes a leaf of its own that nothing uses: the frozen parameter "
-                "stays frozen"
-            )
-            advice = "Unfreeze the parameter, and zero the gradient of the other rows in a hook."
-            yield Report(fact.at, message, advice, places(fact.at))
+        message = (
+            f"`{fact.text}` makes a leaf of its own that nothing uses: the frozen parameter "
+            "stays frozen"
+        )
+        advice = "Unfreeze the parameter, and zero the gradient of the other rows in a hook."
+        yield Report(fact.at, message, advice, places(fact.at))
 
 
 def _frozen_in_vain(tape: Tape) -> Iterator[Fact]:

@@ -111,7 +111,6 @@ class _Unowned:
 
 def check(paths: Paths) -> Iterator[Report]:
     """What gets a gradient and is in no optimizer, by the model that it is part of."""
-    reported: set[Span] = set()
     for found in paths.some(lambda tape: () if tape.facts("hidden-shards") else _unowned_on(tape)):
         if found.is_all and (
             any(GL511_missing_step.check(paths)) or any(GL513_stale_optimizer.check(paths))
@@ -125,9 +124,7 @@ def check(paths: Paths) -> Iterator[Report]:
         if not leaves:
             continue
         at, stack = common_place(leaves)
-        if at not in reported:
-            reported.add(at)
-            yield _report(found, leaves, at, stack)
+        yield _report(found, leaves, at, stack)
 
 
 def _is_nobodys(parameter: _Place, paths: Paths) -> bool:

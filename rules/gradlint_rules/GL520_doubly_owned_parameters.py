@@ -58,7 +58,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Backward, Fact, Optimizer, OptimizerStep, Parameter, Tape, ZeroGrad
@@ -81,11 +81,8 @@ class _Double:
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every optimizer that steps on what another one has stepped on."""
-    reported: set[Span] = set()
     for found in paths.some(_doubles):
-        if found.second.optimizer.at not in reported:
-            reported.add(found.second.optimizer.at)
-            yield _report(found)
+        yield _report(found)
 
 
 def _doubles(tape: Tape) -> Iterator[_Double]:

@@ -78,7 +78,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value
@@ -101,23 +101,17 @@ _EFFECT = {
 
 def check(paths: Paths) -> Iterator[Report]:
     """The inputs and outputs that a `forward` keeps on `ctx`."""
-    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts("ctx-tensor")):
-        if fact.at not in reported and (
-            fact.detail == "output" or _surely_has_gradient(fact.value)
-        ):
-            reported.add(fact.at)
+        if fact.detail == "output" or _surely_has_gradient(fact.value):
             kept = f"an {fact.detail} of the function kept as `{fact.text}`"
             yield Report(fact.at, f"{kept} {_EFFECT[fact.detail]}", _HELP)
     for fact in paths.some(lambda tape: tape.facts("saved-no-tensor")):
-        if fact.at not in reported:
-            reported.add(fact.at)
-            message = (
-                f"`save_for_backward` is given `{fact.text}`, {fact.detail}, and takes tensors "
-                "alone: it raises"
-            )
-            severity = Severity.WARNING if fact.detail.endswith(_BY_DEFAULT) else Severity.ERROR
-            yield Report(fact.at, message, _HELP_NUMBER, severity=severity, hints=_NUMBER)
+        message = (
+            f"`save_for_backward` is given `{fact.text}`, {fact.detail}, and takes tensors "
+            "alone: it raises"
+        )
+        severity = Severity.WARNING if fact.detail.endswith(_BY_DEFAULT) else Severity.ERROR
+        yield Report(fact.at, message, _HELP_NUMBER, severity=severity, hints=_NUMBER)
 
 
 def _surely_has_gradient(value: Value | None) -> bool:

@@ -68,7 +68,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint_rules.functions import as_many_gradients
@@ -84,14 +84,11 @@ _HELP = (
 
 def check(paths: Paths) -> Iterator[Report]:
     """The returns of `backward` that do not fit the inputs."""
-    reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts("gradients")):
-        if fact.at not in reported:
-            reported.add(fact.at)
-            given, inputs, kind = fact.detail.split()
-            applied = [Related(at, message) for at, message in fact.related]
-            message = _message(fact.text, int(given), int(inputs), kind)
-            yield Report(fact.at, message, _HELP, places(fact.at, *applied), hints={"given": given})
+        given, inputs, kind = fact.detail.split()
+        applied = [Related(at, message) for at, message in fact.related]
+        message = _message(fact.text, int(given), int(inputs), kind)
+        yield Report(fact.at, message, _HELP, places(fact.at, *applied), hints={"given": given})
 
 
 def _message(name: str, given: int, inputs: int, kind: str) -> str:

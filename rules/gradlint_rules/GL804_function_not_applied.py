@@ -85,7 +85,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact
@@ -97,11 +97,8 @@ SEVERITY = Severity.ERROR
 
 def check(paths: Paths) -> Iterator[Report]:
     """The calls that go around `apply`."""
-    reported: set[Span] = set()
     for event in paths.some(lambda tape: tape.facts("function-not-applied")):
-        if event.at not in reported:
-            reported.add(event.at)
-            yield _report(event)
+        yield _report(event)
 
 
 def _report(fact: Fact) -> Report:

@@ -93,15 +93,12 @@ _REGISTERED = "registered here"
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every place where a hook takes the parameter for its gradient."""
-    reported: set[Span] = set()
     for fact in paths.some(_mistaken):
-        if fact.at not in reported:
-            reported.add(fact.at)
-            registered = [Related(at, _REGISTERED) for at, _ in fact.related]
-            related = places(fact.at, *registered, *calls(fact.stack, ()))
-            yield Report(
-                fact.at, _MESSAGE, _HELP, related, hints={"how": fact.detail, "argument": fact.text}
-            )
+        registered = [Related(at, _REGISTERED) for at, _ in fact.related]
+        related = places(fact.at, *registered, *calls(fact.stack, ()))
+        yield Report(
+            fact.at, _MESSAGE, _HELP, related, hints={"how": fact.detail, "argument": fact.text}
+        )
 
 
 def _mistaken(tape: Tape) -> Iterator[Fact]:

@@ -81,12 +81,9 @@ _HELP = "Call the wrapper, `ddp(…)`; keep `ddp.module` for saving and evaluati
 
 def check(paths: Paths) -> Iterator[Report]:
     """The calls of a wrapped module whose gradients are not reduced before a step."""
-    reported: set[Span] = set()
     for at, call, update in paths.some(_bypassing):
-        if at not in reported:
-            reported.add(at)
-            stack = call.stack[: call.stack.index(at)] if at in call.stack else call.stack
-            yield _report(at, stack, update)
+        stack = call.stack[: call.stack.index(at)] if at in call.stack else call.stack
+        yield _report(at, stack, update)
 
 
 def _bypassing(tape: Tape) -> Iterator[tuple[Span, ModuleCall, Update]]:

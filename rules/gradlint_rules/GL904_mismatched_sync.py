@@ -85,11 +85,8 @@ _HELP = (
 
 def check(paths: Paths) -> Iterator[Report]:
     """The `no_sync` regions that hold the last micro-batch before a step."""
-    reported: set[Span] = set()
     for region, update in paths.some(_closed):
-        if region.at not in reported:
-            reported.add(region.at)
-            yield _report(region.at, update)
+        yield _report(region.at, update)
 
 
 def _closed(tape: Tape) -> Iterator[tuple[Fact, Update]]:
