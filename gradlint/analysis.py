@@ -71,20 +71,11 @@ def analyze(
     names = {place: path for path, place in real.items()}
     texts = {path.resolve(): text for path, text in (sources or {}).items()}
     chosen = tuple(rule.code for rule in rules().values() if select(rule.code))
-    sizes = {path: _size(path, texts) for path in names}
     inside = frozenset(names if entered is None else (real[path] for path in entered))
-    every = parallel.batches(sizes)
-    costs = {path: size if path in inside else size // FOLLOWED for path, size in sizes.items()}
-    parts = every if shard is None else shard.share(every, costs)
     apart = frozenset(real[path] for path in without_parts)
+    every, parts = _shared_out(names, texts, inside, shard)
     kept = Cache() if kept is None else kept
-    kept.forget(
-        [
-            path
-            for path in names
-            if path in kept.records and kept.records[path].entered != (path in inside)
-        ]
-    )
+    _forget_others(kept, names, inside)
     results: dict[parallel.Batch, dict[Path, Record] | None] = {}
     done, size = 0, sum(map(len, parts))
     before = gc.get_threshold()
@@ -99,29 +90,41 @@ def analyze(
         # which batches that are analysed in this process leave as they need it
         gc.set_threshold(*before)
     found = [result for part in sorted(results) for result in _of_part(part, results[part])]
-    faults = [
-        record.fault
-        for records in results.values()
-        for record in (records or {}).values()
-        if record.fault
-    ]
     if keeps:
         kept.keep(records for records in results.values() if records)
-    met = [item for records in results.values() for item in (records or {}).items()]
-    checked = {path: record for path, record in met if record.results is not None}
-    unreached = list(
-        _unreached({path: record.backwards for path, record in checked.items()}, found)
-    )
-    analysis = _collect(found, faults, names, unreached, checked)
+    known = {path: record for each in results.values() for path, record in (each or {}).items()}
+    faults = [record.fault for record in known.values() if record.fault]
+    checked = {path: record for path, record in known.items() if record.results is not None}
+    backwards = {path: record.backwards for path, record in checked.items()}
+    analysis = _collect(found, faults, names, list(_unreached(backwards, found)), checked)
     if shard is None:
         return analysis
-    others = _written(
-        {path for part in every for path in part if path in inside} - checked.keys(), texts
-    )
-    elsewhere = _missed(_unreached(others, found), names)
-    return replace(
-        analysis,
-        unreached=tuple(sorted((*analysis.unreached, *elsewhere), key=lambda gap: gap.sort_key)),
+    of_others = {path for part in every for path in part if path in inside} - checked.keys()
+    elsewhere = _missed(_unreached(_written(of_others, texts), found), names)
+    unreached = sorted((*analysis.unreached, *elsewhere), key=lambda gap: gap.sort_key)
+    return replace(analysis, unreached=tuple(unreached))
+
+
+def _shared_out(
+    files: Iterable[Path],
+    texts: Mapping[Path, str],
+    inside: Collection[Path],
+    shard: parallel.Shard | None,
+) -> tuple[Sequence[parallel.Batch], Sequence[parallel.Batch]]:
+    """All batches of the work, and those of them that are done here."""
+    sizes = {path: _size(path, texts) for path in files}
+    every = parallel.batches(sizes)
+    if shard is None:
+        return every, every
+    costs = {path: size if path in inside else size // FOLLOWED for path, size in sizes.items()}
+    return every, shard.share(every, costs)
+
+
+def _forget_others(kept: Cache, files: Iterable[Path], inside: Collection[Path]) -> None:
+    """Drops what is kept of files that were entered and are not now, or the other way round."""
+    records = kept.records
+    kept.forget(
+        [path for path in files if path in records and records[path].entered != (path in inside)]
     )
 
 

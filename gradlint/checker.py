@@ -141,16 +141,9 @@ def check(
     `shard`: the part of the work that is done here.
     """
     texts = Texts({str(path): content for path, content in given.items()})
-    digests: dict[str, str] = {}
-    for file in map(str, files):
-        digests |= {program: texts.digest(program) for program in texts.programs(file)}
-        texts.let_go(file)
+    digests = _digests(files, texts)
     programs = list(digests)
-    sources = {
-        pathlib.Path(path): text
-        for path in dict.fromkeys([*programs, *texts.given])
-        if document.file_of(path) in texts.given and isinstance(text := texts.text(path), str)
-    }
+    sources = _given_texts(programs, texts)
     settings = _Settings(settings_for)
     asked = settings.asked(files, judging=judging)
     real = dict(zip(programs, real_paths(map(pathlib.Path, programs)), strict=True))
@@ -179,11 +172,9 @@ def check(
     )
     found = [*map(_syntax_error, [*unread, *analysis.faults]), *analysis.findings]
     heard = [path for path in programs if path not in gists or gists[path].speaks]
-    left = sorted(
-        _unsuppressed(found, programs, heard, texts, settings), key=lambda finding: finding.sort_key
-    )
+    left = _unsuppressed(found, programs, heard, texts, settings)
     return Checked(
-        tuple(left),
+        tuple(sorted(left, key=lambda finding: finding.sort_key)),
         analysis.gaps,
         tuple(files),
         texts,
@@ -194,6 +185,22 @@ def check(
         analysis.unreached,
         analysis.coverage,
     )
+
+
+def _digests(files: Iterable[pathlib.Path], texts: Texts) -> dict[str, str]:
+    """A digest of each program in these files, by its path: a document can hold several."""
+    digests: dict[str, str] = {}
+    for file in map(str, files):
+        digests |= {program: texts.digest(program) for program in texts.programs(file)}
+        texts.let_go(file)
+    return digests
+
+
+def _given_texts(programs: Iterable[str], texts: Texts) -> dict[pathlib.Path, str]:
+    """The texts of the programs that are not to be read from disk."""
+    paths = dict.fromkeys([*programs, *texts.given])
+    given = (path for path in paths if document.file_of(path) in texts.given)
+    return {pathlib.Path(path): text for path in given if isinstance(text := texts.text(path), str)}
 
 
 def _gists(

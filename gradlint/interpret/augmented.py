@@ -62,46 +62,43 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
     if isinstance(before, Unknown) and _is_taken_for_tensor(m, before):
         before = tensors.as_tensor(m, before, node, frame)
     if isinstance(before, Tensor):
-        op = f"{OPERATIONS[node.op]}_"
-        inputs = tensors.sources(m, [value], node, frame)
-        old, form = before.node, "scalar" if is_scalar(value) else ""
-        written = memory.write(
-            m, before, f"torch.Tensor.{op}", inputs, node, frame, effect=lookup(op, form)
-        )
-        if written.node is not old:
-            written.node.arguments = arguments.given(m, [NONE, value], {})
-        shares.made(m, node.op, written.node, value)
-        return written
+        return _written(m, node, before, value, frame)
     if isinstance(before, Sequence) and before.kind == "list" and node.op == "+":
-        if isinstance(value, Sequence):
-            before.extend(value.items)
-            before.open = before.open or value.open
-        else:
-            before.open = True
+        before.extend(value.items if isinstance(value, Sequence) else ())
+        before.open = before.open or not isinstance(value, Sequence) or value.open
         return before
     if isinstance(before, Mapping) and isinstance(value, Mapping) and node.op == "|":
         before.put(value)
         before.open = before.open or value.open
         return before
-    if isinstance(before, Instance):
-        own = (
-            m.session.member_of(before.cls, f"__i{SPECIAL[node.op][2:]}")
-            if node.op in SPECIAL
-            else None
-        )
+    if isinstance(before, Instance) and node.op in SPECIAL:
+        own = m.session.member_of(before.cls, f"__i{SPECIAL[node.op][2:]}")
         if own is not None:
             return m.invoke(own, [before, value], Call(node.op, [value], {}, node, frame))
-    if (
-        isinstance(before, Unknown)
-        and before.type == "array"
-        and before.origin is not None
-        and before.origin.storage
-    ):
+    if isinstance(before, Unknown) and _is_array_of_tensor(before):
         handler = find_method("numpy.ndarray", "__augment__")
         if handler is not None:
             handler(m, before, Call(node.op, [value], {}, node, frame))
     after = binary(m, node.op, before, value, node, frame)
     return counters.counts_on(m, before, after) if isinstance(after, Const) else after
+
+
+def _written(m: Machine, node: ir.Augment, before: Tensor, value: Abstract, frame: Frame) -> Tensor:
+    """`tensor += value`: a write in place."""
+    op = f"{OPERATIONS[node.op]}_"
+    inputs = tensors.sources(m, [value], node, frame)
+    old, form = before.node, "scalar" if is_scalar(value) else ""
+    effect = lookup(op, form)
+    written = memory.write(m, before, f"torch.Tensor.{op}", inputs, node, frame, effect=effect)
+    if written.node is not old:
+        written.node.arguments = arguments.given(m, [NONE, value], {})
+    shares.made(m, node.op, written.node, value)
+    return written
+
+
+def _is_array_of_tensor(value: Unknown) -> bool:
+    """Whether it is an array that shares its memory with a tensor: `tensor.numpy()`."""
+    return value.type == "array" and value.origin is not None and bool(value.origin.storage)
 
 
 def _is_taken_for_tensor(m: Machine, value: Unknown) -> bool:

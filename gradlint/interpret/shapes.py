@@ -112,18 +112,22 @@ def has_some(value: Value, depth: int = _DEEPEST) -> bool | None:
     ones, or one that is filled; False for zeros, None where that is not known.
     """
     if isinstance(value.number, int | float):
-        shape = _shape(value, depth) or (0,)
-        is_filled = value.number > 0 and all(isinstance(size, int) and size > 0 for size in shape)
-        return False if value.number == 0 else is_filled or None
+        if value.number == 0:
+            return False
+        sizes = _shape(value, depth) or (0,)
+        has_elements = all(isinstance(size, int) and size > 0 for size in sizes)
+        return True if value.number > 0 and has_elements else None
     index, written = value.argument(1), value.argument(2)
     if value.op != "torch.Tensor.__setitem__" or not isinstance(written, int | float) or depth == 0:
         return None
     had = has_some(value.inputs[0], depth - 1)
     if had is None or written < 0:
         return None
+    if written == 0:
+        return None if had else False
     parts = index if isinstance(index, tuple) else (index,)
     is_basic = all(type(part) is int or isinstance(part, slice) for part in parts)
-    return False if written == 0 and not had else True if written > 0 and is_basic else None
+    return True if is_basic else None
 
 
 def _shape(value: object, depth: int) -> Shape | None:

@@ -120,44 +120,50 @@ def _collect(
     """Adds the parameters in `params`; False where some may be missing."""
     if params is None or depth > MAX_DEPTH:
         return False
-    if isinstance(params, Tensor):
-        found.append(params.node)
-        m.state.setdefault("tensors-of", {})[id(params.node)] = params
-        return True
-    if isinstance(params, Mapping):
-        inner = params.items.get("params")
-        m.state.setdefault("groups", {}).setdefault(id(found), []).append(len(found))
-        # `param_group["params"] = list(params)`
-        if isinstance(inner, Sequence) and inner.kind == "generator":
-            inner = params.items["params"] = Sequence(
-                "list", list(m.items(inner, call)), inner.open, inner.rest
-            )
-        return _collect(m, inner, found, call, depth + 1) if inner is not None else False
-    if isinstance(params, Unknown):
-        from gradlint.library.structure import unknown_parameters
-
-        if params.type in ("number", "str", "bool"):
+    match params:
+        case Tensor():
+            found.append(params.node)
+            m.state.setdefault("tensors-of", {})[id(params.node)] = params
             return True
-        tensor = unknown_parameters(m, params, call)
-        return _collect(m, tensor, found, call) and False
-    if isinstance(params, Const):
-        return True
+        case Mapping():
+            return _collect_group(m, params, found, call, depth)
+        case Unknown(type="number" | "str" | "bool") | Const():
+            return True
+        case Unknown():
+            from gradlint.library.structure import unknown_parameters
+
+            _collect(m, unknown_parameters(m, params, call), found, call)
+            return False
     complete = True
     for item in m.items(params, call):
-        if (
-            isinstance(item, Sequence)
-            and item.kind == "tuple"
-            and len(item.items) == 2
-            and isinstance(item.items[0], Const)
-        ):
-            item = item.items[1]
-        # torch takes no generators inside a list
-        if isinstance(item, Sequence) and item.kind == "generator":
+        given = _without_name(item)
+        if _is_generator(given):  # torch takes no generators inside a list
             raise Raised(Object("builtins.TypeError", at := call.frame.span(call.node)), at)
-        complete = _collect(m, item, found, call, depth + 1) and complete
-    if isinstance(params, Sequence) and params.open:
-        complete = False
-    return complete
+        complete = _collect(m, given, found, call, depth + 1) and complete
+    return complete and not (isinstance(params, Sequence) and params.open)
+
+
+def _collect_group(m: Machine, group: Mapping, found: list[Value], call: Call, depth: int) -> bool:
+    """Adds the parameters of `{"params": …, "lr": 0.1}`."""
+    inner = group.items.get("params")
+    m.state.setdefault("groups", {}).setdefault(id(found), []).append(len(found))
+    # torch does so: `param_group["params"] = list(params)`
+    if isinstance(inner, Sequence) and _is_generator(inner):
+        items = list(m.items(inner, call))
+        inner = group.items["params"] = Sequence("list", items, inner.open, inner.rest)
+    return inner is not None and _collect(m, inner, found, call, depth + 1)
+
+
+def _is_generator(value: Abstract) -> bool:
+    return isinstance(value, Sequence) and value.kind == "generator"
+
+
+def _without_name(item: Abstract) -> Abstract:
+    """The parameter of a pair of `named_parameters()`; anything else as it is."""
+    if isinstance(item, Sequence) and item.kind == "tuple" and len(item.items) == 2:
+        name, parameter = item.items
+        return parameter if isinstance(name, Const) else item
+    return item
 
 
 def handle_of(m: Machine, value: Abstract | None, call: Call) -> tape.Optimizer | None:

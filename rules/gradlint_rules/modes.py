@@ -71,7 +71,7 @@ def _without_named(name: str, lines: set[int], source: FixSource) -> tuple[Edit,
         if isinstance(node, ast.With)
         for item in node.items
         if isinstance(item.context_expr, ast.Name) and item.context_expr.id == name
-        if any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)
+        if _holds_any(node, lines)
     ]
     if len(found) != 1:
         raise NoFixError("where it is entered is not in view")
@@ -85,13 +85,7 @@ def _unwrapped(
     """Takes what computes the loss out of a `with`; where that wraps a function, maybe the
     decorator that does so.
     """
-    entered = {
-        name for item in compound.items if item.context_expr is context for name in _bound_by(item)
-    }
-    if any(
-        isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in entered
-        for n in ast.walk(source.tree)
-    ):
+    if _is_used_as_entered(compound, context, source):
         raise NoFixError("what it is entered as is used")
     yielding = [
         each
@@ -101,29 +95,48 @@ def _unwrapped(
     if yielding:
         return source.unwrap(compound, context, yielding)
     if not _is_wrapper(compound.body):
-        return source.unwrap(
-            compound, context, _meant(compound.body, lines, is_grad_mode(context, source))
-        )
+        meant = _meant(compound.body, lines, is_grad_mode(context, source))
+        return source.unwrap(compound, context, meant)
     functions = [outer for outer in source.around(compound) if isinstance(outer, ast.FunctionDef)]
-    decorated = [
+    decorated = _decorated_by(functions[-1].name, source) if functions else []
+    if len(functions) > 1:
+        uses = _uses(functions[-1].name, source)
+        is_its_one_use = len(decorated) == 1 and uses == 1
+        if not uses or is_its_one_use:  # where it is not used here, other files use it
+            return source.unwrap(compound, context)
+    applied = [decorator for node, decorator in decorated if _holds_any(node, lines)]
+    if len(applied) != 1:
+        raise NoFixError("what the wrapper is used on is not in view")
+    return source.remove_decorator(applied[0])
+
+
+def _is_used_as_entered(compound: ast.With, context: ast.expr, source: FixSource) -> bool:
+    """Whether the name that a context is entered as is read anywhere."""
+    entered = {
+        name for item in compound.items if item.context_expr is context for name in _bound_by(item)
+    }
+    return any(
+        isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in entered
+        for n in ast.walk(source.tree)
+    )
+
+
+def _decorated_by(
+    name: str, source: FixSource
+) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, ast.expr]]:
+    """The functions that a decorator of this name wraps, each with the decorator."""
+    return [
         (node, decorator)
         for node in ast.walk(source.tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for decorator in node.decorator_list
-        if functions and isinstance(decorator, ast.Name) and decorator.id == functions[-1].name
+        if isinstance(decorator, ast.Name) and decorator.id == name
     ]
-    if len(functions) > 1 and not _uses(functions[-1].name, source):  # other files use it
-        return source.unwrap(compound, context)
-    if len(functions) > 1 and len(decorated) == 1 and _uses(functions[-1].name, source) == 1:
-        return source.unwrap(compound, context)
-    meant = [
-        d
-        for node, d in decorated
-        if any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)
-    ]
-    if len(meant) != 1:
-        raise NoFixError("what the wrapper is used on is not in view")
-    return source.remove_decorator(meant[0])
+
+
+def _holds_any(node: ast.stmt, lines: set[int]) -> bool:
+    """Whether one of these lines is a line of a statement."""
+    return any(node.lineno <= line <= (node.end_lineno or 0) for line in lines)
 
 
 def _bound_by(item: ast.withitem) -> set[str]:
@@ -141,11 +154,7 @@ def _meant(body: Sequence[ast.stmt], lines: set[int], is_off: bool) -> list[ast.
     Where the context does nothing but switch grad mode off, what only measures the results, which
     it reads, stays.
     """
-    places = [
-        at
-        for at, each in enumerate(body)
-        if any(each.lineno <= n <= (each.end_lineno or 0) for n in lines)
-    ]
+    places = [at for at, each in enumerate(body) if _holds_any(each, lines)]
     if not places:
         return []
     meant = body[places[0] : places[-1] + 1]
