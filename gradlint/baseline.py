@@ -1,4 +1,4 @@
-"""Baselines: the findings that a project has for now, so that only new ones are told."""
+"""Baselines: the findings that a project has for now, of which a check reports only new ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The commands. What they do stands elsewhere; here are their options and exit codes.
+"""The commands of gradlint, with their options and exit codes; `check` and `trace` have files of
+their own.
 
 Exit codes: 0 when nothing at or above `--fail-on` was found, 1 when something was, 2 when the
 command could not run.

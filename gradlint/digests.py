@@ -1,4 +1,4 @@
-"""What stands for the content of a file."""
+"""Digests of what files contain: a result of an earlier run holds as long as they are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's faults, as against ours."""
+"""Errors that are the user's fault: one line on standard error and exit code 2, no traceback."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""When Python searches for objects that hold each other in circles: seldom, for few that an
-analysis makes do.
+"""How often Python's garbage collector looks for reference cycles: seldom, as an analysis makes
+few.
 """
 
 from __future__ import annotations

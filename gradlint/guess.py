@@ -1,4 +1,4 @@
-"""What was meant by a word that does not exist."""
+"""The nearest known word to one that does not exist: `did you mean …?`"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room for the frames of deeply nested calls, as one stretch of memory.
+"""Room on the interpreter's stack of frames: deeply nested calls without a trip to the allocator.
 
 CPython keeps the frames of Python functions in chunks of 16 KiB (3.11 to 3.14). Each is taken from
 the system when a call comes to the end of the one before, and handed back when that call returns. A

@@ -1,4 +1,4 @@
-"""What was found in an earlier commit: `check --diff-base REV` tells what is new since then."""
+"""The findings of an earlier commit, which `check --diff-base REV` leaves out of its report."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Of a context manager that yields another: callers enter it, and name nothing of what it
-yields.
+"""Contract of a context manager that yields another object: callers enter it and name nothing of
+what it yields.
 """
 
 from collections.abc import Callable, Iterable, Sequence

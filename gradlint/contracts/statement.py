@@ -1,5 +1,5 @@
-"""Of a statement that needs no caller to be wrong: it is run by itself, with no driver and nothing
-known around it.
+"""Contract of a statement that needs no caller to be wrong: it is run by itself, with nothing known
+around it.
 """
 
 from collections.abc import Iterable, Sequence

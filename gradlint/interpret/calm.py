@@ -1,5 +1,5 @@
-"""Calls that take many steps without a tensor in view give something unknown: steps go where
-gradients are.
+"""Budgets of steps: a call that takes many without touching a tensor is cut short, and its result
+is unknown.
 """
 
 from __future__ import annotations

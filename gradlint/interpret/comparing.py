@@ -1,4 +1,6 @@
-"""The comparison of two values: `left op right`."""
+"""The comparison of two values, `left op right`: what is known of the answer, or the test that it
+is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Comparisons, `and`, `or`, `not`, and conditional expressions."""
+"""Expressions that compare or choose: comparisons, `and`, `or`, `not`, `then if test else
+otherwise`.
+"""
 
 from __future__ import annotations
 

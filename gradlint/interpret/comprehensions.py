@@ -1,4 +1,4 @@
-"""Comprehensions and generator expressions."""
+"""Comprehensions and generator expressions, interpreted as the loops that they are."""
 
 from __future__ import annotations
 

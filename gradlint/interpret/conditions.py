@@ -1,4 +1,4 @@
-"""Conditions: what a branch asks, and which way a path takes there."""
+"""Conditions: what a branch asks, and which branch outcome a path takes there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the defaults of options and parameters answer."""
+"""Branches that a default decides: `if args.amp:` where `--amp` is off unless it is given."""
 
 from __future__ import annotations
 

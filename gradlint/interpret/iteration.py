@@ -1,4 +1,4 @@
-"""Iteration: what a loop is handed, one item after the other.
+"""Iteration: the items that a loop gets from each kind of value, one after the other.
 
 It is push style: the iterable calls the body. So a generator of the program runs interleaved with
 the loop over it, as it does in Python, and what wraps an iterable (`enumerate`, `tqdm`) wraps the

@@ -1,4 +1,6 @@
-"""Numbers that a training loop runs to: the length that an unknown one is taken to have."""
+"""The length of a training loop or window that is not known: that of its option's default, or a
+small number.
+"""
 
 from __future__ import annotations
 

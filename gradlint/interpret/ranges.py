@@ -1,4 +1,6 @@
-"""Loops over `range(…)`: which of its numbers are shown."""
+"""Loops over `range(…)`: which of its numbers are interpreted, where it has many or has no known
+end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares of a window: what is divided by the very number that rounds are counted by.
+"""Shares of a window: what is divided by the number that the window's iterations are counted by.
 
     loss = criterion(model(x), y) / accumulate
     if (step + 1) % accumulate == 0:

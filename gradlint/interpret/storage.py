@@ -1,4 +1,4 @@
-"""Where values are put: names, attributes, items and slices."""
+"""Assignments: how a value is put into a name, an attribute, an item or a slice."""
 
 from __future__ import annotations
 

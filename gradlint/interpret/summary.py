@@ -1,4 +1,4 @@
-"""Summaries of values: what decides whether two are the same to the analysis."""
+"""Summaries of values, by which the analysis compares two states: equal ones go on alike."""
 
 from __future__ import annotations
 

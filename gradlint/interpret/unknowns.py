@@ -1,4 +1,4 @@
-"""Calls of something unknown: what is assumed of the result."""
+"""Calls of something unknown: what is assumed of the result, of what it is given and of its module."""
 
 from __future__ import annotations
 

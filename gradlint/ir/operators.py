@@ -1,4 +1,4 @@
-"""The operators of Python's syntax tree, as the IR has them: as they are written."""
+"""The operators of Python's syntax tree by the symbols that the IR has: `ast.Add` is `+`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Numbers that torch names: they carry no gradient, whatever is made of them; and what holds of all
-that trains.
+"""Constants of torch, `torch.pi`, and questions that training answers one way:
+`torch.jit.is_scripting()`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Environments of Gym and Gymnasium: what wraps one is one."""
+"""Environments of Gym and Gymnasium, and the wrappers around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a syntax tree holds, in a part of the time that `ast.walk` takes."""
+"""Fast walks over a syntax tree: its statements, or its nodes outside of inner functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`torch.where` and masks around a function that is not defined where they do not choose it."""
+"""`torch.where` and masks around a function that has no derivative where they do not choose its
+result.
+"""
 
 from __future__ import annotations
 

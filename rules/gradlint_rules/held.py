@@ -1,4 +1,6 @@
-"""Which parameters are meant: those of an optimizer, of a loss, of a clip."""
+"""Whether parameters are the same or overlap: those that an optimizer holds, a loss reaches, a clip
+bounds.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Steps that outrun a backward through models out of view: of a graph that has run through them
-before the step.
+"""Steps that change a model out of view between its call and the backward of what it gave.
 
 actor_loss = -critic(states, actor(states)).mean()
 critic_loss.backward(retain_graph=True)

@@ -1,4 +1,4 @@
-"""What a condition says of the point at which an operation has no derivative."""
+"""What a condition says where an operation has no derivative: `x > 0` is False where `x` is zero."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
-from gradlint_rules.choosing import device_for
+from gradlint_rules.naming import device_for
 from gradlint_rules.order import called_name, names_of
 
 _OLD_ARGUMENTS = {

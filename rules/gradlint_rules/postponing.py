@@ -1,4 +1,6 @@
-"""Makes an optimizer behind the change of its model, or hands it what the change has brought."""
+"""Fixes of optimizers that are made before their model is changed: made later, or handed what is
+new.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients that a GradScaler has scaled, and who meets them before they are unscaled."""
+"""Gradients that a GradScaler has scaled, and the clips and steps that find them scaled."""
 
 from __future__ import annotations
 

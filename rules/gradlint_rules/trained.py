@@ -1,4 +1,6 @@
-"""The parameters that the losses of an entry train, and those of which that is not known."""
+"""The parameters that the losses of an entry train, and those that code out of view may train or
+freeze.
+"""
 
 from __future__ import annotations
 

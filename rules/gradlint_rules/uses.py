@@ -1,4 +1,4 @@
-"""The steps that find the gradients of a backward."""
+"""Which steps find the gradients of a backward, on all paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The device as the program has chosen it: the name that it has where a fix needs it."""
+"""The name of the device that a program has chosen, where a fix writes it."""
 
 from __future__ import annotations
 
