@@ -124,29 +124,17 @@ def of_unknown(
     """Arithmetic on something unknown: a number where both sides are, else perhaps a tensor."""
     base, other = (left, right) if isinstance(left, Unknown) else (right, left)
     assert isinstance(base, Unknown)
-    operand = (
-        other.value
-        if isinstance(other, Const) and isinstance(other.value, int | float | str)
-        else m.symbol(other)
-    )
+    operand: object = m.symbol(other)
+    if isinstance(other, Const) and isinstance(other.value, int | float | str):
+        operand = other.value
     symbol = base.symbol.derive((op, operand, base is left), frame.text(node))
-    if all(_is_plain(side) for side in (left, right)):
-        kind = (
-            "str" if "str" in (getattr(left, "type", ""), getattr(right, "type", "")) else "number"
-        )
-        if any(getattr(side, "type", "") == "array" for side in (left, right)):
-            kind = "array"
-        return Unknown(
-            symbol, data=True, origin=_of_numbers(m, op, left, right, node, frame), type=kind
-        )
-    if (
-        base.data
-        and (not isinstance(other, Unknown) or other.data)
-        and not isinstance(other, Instance | Object)
-    ):
-        return Unknown(
-            symbol, data=True, origin=tensors.python(m, "python", [left, right], node, frame)
-        )
+    if _is_plain(left) and _is_plain(right):
+        origin = _of_numbers(m, op, left, right, node, frame)
+        return Unknown(symbol, data=True, origin=origin, type=_kind(left, right))
+    is_beside_data = not isinstance(other, Unknown) or other.data
+    if base.data and is_beside_data and not isinstance(other, Instance | Object):
+        origin = tensors.python(m, "python", [left, right], node, frame)
+        return Unknown(symbol, data=True, origin=origin)
     # args.height // 2 ** encoder.levels
     is_of_sizes = op == "//" or (op == "**" and isinstance(left, Const))
     if is_of_sizes and not any(_is_computed(m, side) for side in (left, right)):
@@ -157,6 +145,12 @@ def of_unknown(
     result = Unknown(symbol)
     m.nodes[result.symbol] = made.node
     return result
+
+
+def _kind(left: Abstract, right: Abstract) -> str:
+    """What arithmetic on plain values gives: an array or a text where one side is one, a number."""
+    kinds = {getattr(side, "type", "") for side in (left, right)}
+    return "array" if "array" in kinds else "str" if "str" in kinds else "number"
 
 
 def _of_numbers(

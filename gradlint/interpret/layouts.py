@@ -7,6 +7,7 @@ what comes from outside nothing is known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.shapes import BY_ELEMENT, FRESH
@@ -40,26 +41,30 @@ def rank(value: Value, depth: int = _DEEPEST) -> int | None:
     `q.view(b, t, heads, -1).transpose(1, 2)`.
     """
     op = value.op.rpartition(".")[2]
-    given = [each for place, each in value.arguments if isinstance(place, int) and place > 0]
+    by_place = [(place, each) for place, each in value.arguments if isinstance(place, int)]
     if op in FRESH:
-        return _counted([each for place, each in value.arguments if isinstance(place, int)])
+        return _counted([each for _, each in by_place])
     if op in _SHAPED:
-        return _counted(given)
+        return _counted([each for place, each in by_place if place > 0])
     if depth == 0:
         return None
-    # of several, the one with most axes decides; a weight is taken to have none more
-    if op in BY_ELEMENT or op == "lerp":
-        known = [rank(source, depth - 1) for source in value.inputs[: 2 if op == "lerp" else None]]
-        return (
-            max((each for each in known if each is not None), default=None)
-            if None not in known
-            else None
-        )
+    if op == "lerp":  # the weight, which comes last, is taken to have no more axes than the others
+        return _most_axes(value.inputs[:2], depth)
+    if op in BY_ELEMENT:
+        return _most_axes(value.inputs, depth)
     source = value.argument(0, "input") if value.arguments else next(iter(value.inputs), None)
     if not isinstance(source, Value) or not (op in _KEPT or op == "unsqueeze"):
         return None
     of_source = rank(source, depth - 1)
     return of_source + 1 if of_source is not None and op == "unsqueeze" else of_source
+
+
+def _most_axes(values: Sequence[Value], depth: int) -> int | None:
+    """How many axes the broadcast of several tensors has: as many as the one with most."""
+    known = [rank(value, depth - 1) for value in values]
+    if None in known:
+        return None
+    return max((each for each in known if each is not None), default=None)
 
 
 def _counted(sizes: list[object]) -> int | None:

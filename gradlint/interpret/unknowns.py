@@ -1,4 +1,4 @@
-"""Calls of something unknown: what is assumed of the result, of what it is given and of its module."""
+"""Calls of something unknown: what is assumed of the result, and of what the call is given."""
 
 from __future__ import annotations
 

@@ -102,16 +102,18 @@ def _parameter_names(effect: LayerEffect | None, call: Call) -> list[str]:
         return []
     if _is_off(effect, "bias", call):
         names = tuple(name for name in names if "bias" not in name)
-    count = call.constant(2, "num_layers", 1 if call.get(2, "num_layers") is None else None)
-    numbers = (
-        [str(i) for i in range(count)]
-        if isinstance(count, int) and 0 < count <= _MOST_LAYERS
-        else ["*"]
-    )
-    ends = ("", "_reverse") if call.constant(None, "bidirectional") is True else ("",)
-    each = [number + end for number in numbers for end in ends]
-    counted = [name.replace("#", layer) for layer in each for name in names if "#" in name]
+    numbered = [name for name in names if "#" in name]
+    counted = [name.replace("#", each) for each in _layer_numbers(call) for name in numbered]
     return counted + [name for name in names if "#" not in name]
+
+
+def _layer_numbers(call: Call) -> list[str]:
+    """What stands for `#` in `weight_ih_l#` of a recurrent network: `0`, `0_reverse`, `1`, …"""
+    count = call.constant(2, "num_layers", 1 if call.get(2, "num_layers") is None else None)
+    is_known = isinstance(count, int) and 0 < count <= _MOST_LAYERS
+    numbers = [str(number) for number in range(count)] if is_known else ["*"]
+    ends = ("", "_reverse") if call.constant(None, "bidirectional") is True else ("",)
+    return [number + end for number in numbers for end in ends]
 
 
 PACKED = "torch.nn.utils.rnn.PackedSequence"

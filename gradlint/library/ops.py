@@ -84,35 +84,41 @@ def tensor_method(m: Machine, tensor: Tensor, call: Call) -> Abstract:
 def torch_function(m: Machine, call: Call) -> Abstract | None:
     """Any function of torch that has no handler of its own."""
     name = call.name
-    if not name.startswith("torch."):
+    if not name.startswith("torch.") or not _is_operation(name):
         return None
-    if (
-        name.startswith(("torch.Tensor.", "torch.nn.functional."))
-        or name.count(".") == 1
-        or name.startswith(_NAMESPACES)
-    ):
-        effect = lookup(name)
-        if effect is None:
-            return _unlisted(m, call)
-        plain = name.rpartition(".")[2]
-        has_handler = plain in _COUNTING or find_method("torch.Tensor", plain)
-        if has_handler and isinstance(call.get(0, "input"), Tensor | Unknown):
-            return _as_method(m, call)
-        if effect.creates and not effect.in_place:
-            return created(m, name, call, effect, like=_first_tensor(call))
-        if effect.in_place or call.constant(None, "inplace") is True:
-            return _functional_in_place(m, call, effect)
-        if name.startswith("torch.Tensor.") and call.args and isinstance(call.args[0], Tensor):
-            return _as_method(m, call)
-        losses.refuses(m, name, call)
-        made = result(m, name, call.args, call, effect, is_method=False)
-        if isinstance(made, Tensor):
-            losses.computed(m, name, made.node, call.frame.text(call.node))
-        out = call.kwargs.get("out")
-        if isinstance(out, Tensor) and isinstance(made, Tensor):
-            return _out(m, out, made, call)
-        return made
-    return None
+    effect = lookup(name)
+    if effect is None:
+        return _unlisted(m, call)
+    if _is_done_by_a_method(call):
+        return _as_method(m, call)
+    if effect.creates and not effect.in_place:
+        return created(m, name, call, effect, like=_first_tensor(call))
+    if effect.in_place or call.constant(None, "inplace") is True:
+        return _functional_in_place(m, call, effect)
+    if name.startswith("torch.Tensor.") and call.args and isinstance(call.args[0], Tensor):
+        return _as_method(m, call)
+    losses.refuses(m, name, call)
+    made = result(m, name, call.args, call, effect, is_method=False)
+    if isinstance(made, Tensor):
+        losses.computed(m, name, made.node, call.frame.text(call.node))
+    out = call.kwargs.get("out")
+    if isinstance(out, Tensor) and isinstance(made, Tensor):
+        return _out(m, out, made, call)
+    return made
+
+
+def _is_operation(name: str) -> bool:
+    """Whether a name is one of an operation on tensors: `torch.sin`, `torch.linalg.norm`."""
+    return name.count(".") == 1 or name.startswith(
+        ("torch.Tensor.", "torch.nn.functional.", *_NAMESPACES)
+    )
+
+
+def _is_done_by_a_method(call: Call) -> bool:
+    """Whether the method of the same name has a handler: `torch.detach(x)` is `x.detach()`."""
+    plain = call.name.rpartition(".")[2]
+    has_handler = plain in _COUNTING or find_method("torch.Tensor", plain)
+    return bool(has_handler) and isinstance(call.get(0, "input"), Tensor | Unknown)
 
 
 def _as_method(m: Machine, call: Call) -> Abstract:

@@ -1,4 +1,4 @@
-"""What a condition says where an operation has no derivative: `x > 0` is False where `x` is zero."""
+"""What a condition says where an operation has no derivative: `x > 0` is False where `x` is 0."""
 
 from __future__ import annotations
 

@@ -108,24 +108,15 @@ def is_square(value: Value, depth: int = 0) -> bool:
     name, first = bare(found.op), found.inputs[0]
     match name:
         case "pow":
-            exponent = found.argument(1, "exponent")
-            return (
-                isinstance(exponent, int | float)
-                and exponent > 0
-                and exponent % 2 == 0
-                and _can_be_zero(first)
-            )
+            return _is_even(found.argument(1, "exponent")) and _can_be_zero(first)
         case "square" | "var":
             return _can_be_zero(first)
         case "einsum" | "dot" | "inner" | "vdot":
             return _is_with_itself(found) and _can_be_zero(first)
         case "diag" | "diagonal":  # of `x @ x.T`
             product = origin(first, selected=False)
-            return (
-                bool(product.inputs)
-                and _is_with_itself(product)
-                and _can_be_zero(product.inputs[0])
-            )
+            is_gram = bool(product.inputs) and _is_with_itself(product)
+            return is_gram and _can_be_zero(product.inputs[0])
         case "mul":
             if _is_with_itself(found):
                 return _can_be_zero(first)
@@ -135,10 +126,13 @@ def is_square(value: Value, depth: int = 0) -> bool:
         case "add" | "sum" | "mean" | "stack" | "cat" | "nansum" | "cumsum":
             return _sums_squares(found, name, depth)
         case "clamp" | "clip" | "clamp_min":
-            if keeps_zero(found):
-                return is_square(first, depth + 1) or _is_expanded_square(first)
-            return False
+            is_kept = keeps_zero(found)
+            return is_kept and (is_square(first, depth + 1) or _is_expanded_square(first))
     return name in _LOSSES_OF_SQUARES
+
+
+def _is_even(exponent: object) -> bool:
+    return isinstance(exponent, int | float) and exponent > 0 and exponent % 2 == 0
 
 
 def _is_with_itself(value: Value) -> bool:
