@@ -260,19 +260,23 @@ def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
     """The losses in a sum that nothing reaches a parameter by, but others do, each with the cuts
     behind it.
     """
-    for value in skeleton(sink.value) if _is_cut(sink, _UNMEANT) else ():
-        if bare(value.op) not in SUMS:
-            continue
+    values = skeleton(sink.value) if _is_cut(sink, _UNMEANT) else ()
+    for value in (each for each in values if bare(each.op) in SUMS):
         is_inner = _is_reduced_later(value, sink)
+        alive = [each for each in value.inputs if each.requires_grad]
+        losses = [each for each in alive if not is_inner or _is_loss(each)]
         for term in value.inputs:
-            beside = [other for other in value.inputs if other is not term and other.requires_grad]
-            if is_inner:
-                beside = [other for other in beside if _is_loss(other)]
-            if beside and _is_dead(term, sink):
-                cuts = [cut for cut in _first_cuts(term) if not is_meant(cut)]
-                # else it is dead by these
-                if not any(cut.cut in (Cut.DETACH, Cut.COPY) for cut in cuts):
-                    yield from ((term, cut) for cut in cuts if cut.cut in _UNMEANT)
+            is_beside = any(other is not term for other in losses)
+            if is_beside and _is_dead(term, sink):
+                yield from ((term, cut) for cut in _unmeant_cuts(term))
+
+
+def _unmeant_cuts(term: Value) -> list[Value]:
+    """The cuts that are no `detach` and that nobody means, where no `detach` leaves a term dead."""
+    cuts = [cut for cut in _first_cuts(term) if not is_meant(cut)]
+    if any(cut.cut in (Cut.DETACH, Cut.COPY) for cut in cuts):
+        return []
+    return [cut for cut in cuts if cut.cut in _UNMEANT]
 
 
 def _is_reduced_later(sum_: Value, sink: Backward) -> bool:

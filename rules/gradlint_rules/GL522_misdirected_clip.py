@@ -68,7 +68,7 @@ from gradlint.finding import Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Backward, Clip, May, OptimizerStep, Parameter, Tape, ZeroGrad
-from gradlint_rules.accounts import Key, accounts_on, key
+from gradlint_rules.accounts import Key, Update, accounts_on, key
 from gradlint_rules.cached import of_tape
 from gradlint_rules.held import identities, reached, share
 from gradlint_rules.words import backward, calls, listed, places
@@ -107,17 +107,19 @@ def _empty(tape: Tape) -> Iterator[_Empty]:
     if not clips or tape.facts("gradient-set", "gradient-beside", "gradients-tapped"):
         return
     filled = _filled(tape)
-    for account in accounts_on(tape) if any(key(clip) not in filled for clip in clips) else ():
+    empty = [clip for clip in clips if key(clip) not in filled]
+    for account in accounts_on(tape) if empty else ():
         for update in account.updates if account.optimizer.complete else ():
-            for clip in clips:
-                sink = next(
-                    (each for each in update.fresh if each.order < clip.order < update.step.order),
-                    None,
-                )
-                if sink is None or not _is_seen(sink) or key(clip) in filled:
-                    continue
-                if _is_elsewhere(clip, sink, tape):
+            for clip in empty:
+                sink = _backward_before(clip, update)
+                if sink is not None and _is_seen(sink) and _is_elsewhere(clip, sink, tape):
                     yield _Empty(clip, sink, update.step)
+
+
+def _backward_before(clip: Clip, update: Update) -> Backward | None:
+    """The first backward that a step uses, where the clip stands between the two."""
+    between = (sink for sink in update.fresh if sink.order < clip.order < update.step.order)
+    return next(between, None)
 
 
 def _finds(tape: Tape, place: Key) -> bool:

@@ -18,27 +18,27 @@ _LAZY = {"parameters", "named_parameters", "filter", "map", "chain"}
 def as_list(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The generator of parameters, where it is bound to a name, as a list."""
     used = source.statement(finding.at)
-    names = (node for node in ast.walk(used) if isinstance(node, ast.Name | ast.Attribute))
-    for name in names:
-        for value in values_of(name, source, used):
-            match value:
-                case ast.GeneratorExp():
-                    return (source.replace(value, f"[{source.text(value).strip()[1:-1]}]"),)
-                case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called)) if (
-                    called in _LAZY
-                ):
-                    return (source.replace(value, f"list({source.text(value)})"),)
+    names = [node for node in ast.walk(used) if isinstance(node, ast.Name | ast.Attribute)]
+    for value in (value for name in names for value in values_of(name, source, used)):
+        match value:
+            case ast.GeneratorExp():
+                return (source.replace(value, f"[{source.text(value).strip()[1:-1]}]"),)
+            case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called)):
+                if called in _LAZY:
+                    return _listed(value, source)
     spent = source.expression(finding.at)
-    match values_of(spent, source, used) if isinstance(spent, ast.Name) else ():
-        case [ast.Call() as made]:  # a function of the program's gives the generator
-            return (source.replace(made, f"list({source.text(made)})"),)
-    for name in (each for each in ast.walk(used) if isinstance(each, ast.Name)):
+    given = [each for call in ast.walk(spent) for each in _arguments(call)]
+    # a function of the program's gives the generator
+    candidates = [spent, *(name for name in names if any(name is each for each in given))]
+    for name in (each for each in candidates if isinstance(each, ast.Name)):
         match values_of(name, source, used):
-            case [ast.Call() as made] if any(
-                name is each for call in ast.walk(spent) for each in _arguments(call)
-            ):
-                return (source.replace(made, f"list({source.text(made)})"),)
+            case [ast.Call() as made]:
+                return _listed(made, source)
     raise NoFixError("the generator is bound to no name here")
+
+
+def _listed(value: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    return (source.replace(value, f"list({source.text(value)})"),)
 
 
 def _arguments(node: ast.AST) -> list[ast.expr]:

@@ -70,43 +70,34 @@ def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     clearing comes first.
     """
     backward = source.statement(finding.at)
-    for node in ast.walk(source.scope(backward)):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Attribute)
-            and node.value.attr == "step"
-        ):
-            return (source.replace(node.value, f"{source.text(node.value)}()"),)
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Attribute)
-            and node.value.attr == "backward"
-        ):
-            return (source.replace(node.value, f"{source.text(node.value)}()"),)
+    uncalled = _named_and_not_called(source.scope(backward))
+    if uncalled is not None:
+        return (source.replace(uncalled, f"{source.text(uncalled)}()"),)
     clearing = related_statement(finding, "cleared", source)
     optimizer = finding.hints.get("optimizer", "")
-    if (
-        optimizer.startswith("self.")
-        and _is_set(optimizer, backward, source)
-        and not _names_it(clearing, optimizer, source)
-    ):
+    is_own = optimizer.startswith("self.") and _is_set(optimizer, backward, source)
+    if is_own and not _names_it(clearing, optimizer, source):
         return source.after(_last_before_step(finding, backward, source), f"{optimizer}.step()")
     call = next(calls_of(clearing, "zero_grad"), None)
-    if (
-        call is None
-        or source.scope(clearing) is not source.scope(backward)
-        or whole_call(clearing) is None
-    ):
+    is_beside = source.scope(clearing) is source.scope(backward)
+    if call is None or not is_beside or whole_call(clearing) is None:
         raise NoFixError("no optimizer is in view")
+    named = receiver(call, source)
     scaling = next(calls_of(backward, "scale"), None)
     if scaling is not None:
-        return _stepped_by(
-            receiver(scaling, source), receiver(call, source), backward, clearing, source
-        )
-    line = f"{receiver(call, source)}.step()"
+        return _stepped_by(receiver(scaling, source), named, backward, clearing, source)
     if clearing.lineno > backward.lineno:
-        return source.before(clearing, line)
-    return source.after(_last_before_step(finding, backward, source), line)
+        return source.before(clearing, f"{named}.step()")
+    return source.after(_last_before_step(finding, backward, source), f"{named}.step()")
+
+
+def _named_and_not_called(scope: ast.AST) -> ast.Attribute | None:
+    """`optimizer.step` or `loss.backward` as a statement: the method is named and not called."""
+    for node in ast.walk(scope):
+        match node:
+            case ast.Expr(value=ast.Attribute(attr="step" | "backward") as named):
+                return named
+    return None
 
 
 def _is_set(attribute: str, near: ast.stmt, source: FixSource) -> bool:
