@@ -294,10 +294,8 @@ class Rule:
         return body.split("\n\n")[0].split("\n# ")[0].replace("\n", " ")
 
     def findings(self, paths: Paths) -> Iterator[Finding]:
-        """What this rule says of the paths of one entry, once for each place.
-
-        Each path that comes to a place, and each unrolled iteration, has its own report of it: the
-        first is the one that is shown.
+        """What this rule says of an entry: of each place the first report, whatever other paths and
+        unrolled iterations say there.
         """
         reported: set[Span] = set()
         for report in self.check(paths):

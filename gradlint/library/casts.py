@@ -80,35 +80,21 @@ def _asks_for_float32(call: Call) -> bool:
 
 def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call: Call) -> Tensor:
     node = tensor.node
-    if call.values and all(
-        isinstance(value, Const) and value.value is None for value in call.values
-    ):
+    if call.values and all(_is_none(value) for value in call.values):
         return tensor  # `x.to(device)` with the default of `device=None`
     if wanted is not None and not wanted.is_differentiable:
         made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
         made.flags |= {tape.CAST}
-    elif (
-        not node.requires_grad
-        and node.kind in (Kind.CONSTANT, Kind.DATA)
-        and "memory_format" not in call.kwargs
-    ):
-        if "in-numpy" not in node.flags and (
-            wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN
-        ):
+    elif _is_plain_data(node) and "memory_format" not in call.kwargs:
+        keeps_dtype = wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN
+        if keeps_dtype and "in-numpy" not in node.flags:
             send(m, node, call)
             return tensor
         made = copy.copy(node)  # another tensor: what requires grad from now on is this one alone
     elif not m.autocast and sameness.changes_nothing(m, tensor, wanted, call):
         return tensor
     else:
-        made = tensors.operation(m, name, [node], call.node, call.frame)
-        if call.constant(None, "copy") is not True:
-            made.flags |= {tape.MAY_SHARE}
-        if _goes_nowhere(m, node, call) if wanted is None else _asks_for_float32(call):
-            # where it was made there, and so: then torch gives back the very tensor
-            made.flags |= {"stays-put"}
-        if wanted is not None:
-            made.flags |= {"converted"}
+        made = _moved(m, node, name, wanted, call)
     made.dtype = wanted or node.dtype
     made.storage = tape.Storage()
     if node.number in (0, 1):
@@ -116,6 +102,27 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
     m.identify(made, m.symbol(tensor))
     made.flags |= {"cast"}
     return Tensor(made)
+
+
+def _is_none(value: Abstract) -> bool:
+    return isinstance(value, Const) and value.value is None
+
+
+def _is_plain_data(node: tape.Value) -> bool:
+    return not node.requires_grad and node.kind in (Kind.CONSTANT, Kind.DATA)
+
+
+def _moved(m: Machine, node: tape.Value, name: str, wanted: DType | None, call: Call) -> tape.Value:
+    """A tensor with a graph in another dtype or on another device, which autograd records."""
+    made = tensors.operation(m, name, [node], call.node, call.frame)
+    if call.constant(None, "copy") is not True:
+        made.flags |= {tape.MAY_SHARE}
+    if _goes_nowhere(m, node, call) if wanted is None else _asks_for_float32(call):
+        # where it was made there, and so: then torch gives back the very tensor
+        made.flags |= {"stays-put"}
+    if wanted is not None:
+        made.flags |= {"converted"}
+    return made
 
 
 def _goes_nowhere(m: Machine, node: tape.Value, call: Call) -> bool:

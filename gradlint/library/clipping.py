@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -59,33 +60,25 @@ def parameters(m: Machine, given: Abstract, call: Call, depth: int = 0) -> list[
     if isinstance(given, Tensor):
         return [given.node]
     if isinstance(given, Unknown):
-        return (
-            []
-            if given.type in ("number", "str", "bool")
-            else [unknown_parameters(m, given, call).node]
-        )
+        is_plain = given.type in ("number", "str", "bool")
+        return [] if is_plain else [unknown_parameters(m, given, call).node]
     if is_module(given):
-        given = m.call(
-            m.attribute(given, "parameters", call),
-            Call("parameters", [], {}, call.node, call.frame),
-        )
+        method = m.attribute(given, "parameters", call)
+        given = m.call(method, Call("parameters", [], {}, call.node, call.frame))
     if isinstance(given, Const) or depth > MAX_DEPTH:
         return []
     if isinstance(given, Mapping):
-        return [
-            value for item in given.items.values() for value in parameters(m, item, call, depth + 1)
-        ]
-    found = []
-    for item in m.items(given, call):
-        held = (
-            item.items[1]
-            if isinstance(item, Sequence)
-            and len(item.items) == 2
-            and isinstance(item.items[0], Const)
-            else item
-        )
-        found += parameters(m, held, call, depth + 1)
-    return found
+        held: Iterable[Abstract] = given.items.values()
+    else:
+        held = map(_without_name, m.items(given, call))
+    return [value for item in held for value in parameters(m, item, call, depth + 1)]
+
+
+def _without_name(item: Abstract) -> Abstract:
+    """The parameter of a pair of `named_parameters()`; anything else as it is."""
+    if isinstance(item, Sequence) and len(item.items) == 2 and isinstance(item.items[0], Const):
+        return item.items[1]
+    return item
 
 
 @function("torch.nn.utils.get_total_norm")

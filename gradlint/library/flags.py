@@ -62,49 +62,50 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
     if wanted == node.requires_grad:
         freezing.freezes_rows(m, tensor, call)
         return
-    if wanted:
-        if node.parameter is not None and node.kind is Kind.PARAMETER:
-            made = _again(m, node, call)
-            made.requires_grad, made.cut = True, None
-        else:
-            if node.inference and not m.grad.inference:
-                m.emit(
-                    tape.Fact(
-                        at=call.frame.span(call.node),
-                        what="inference-tensor-used",
-                        value=node,
-                        detail=op,
-                    )
-                )
-            made = tensors.value(
-                m,
-                op,
-                Kind.LEAF,
-                (node,),
-                call.node,
-                call.frame,
-                requires_grad=True,
-                dtype=node.dtype,
-            )
-            made.parameter = tape.Parameter(node.name, None, made.at)
-            made.number, made.inference, made.inference_at = None, node.inference, node.inference_at
-            tensor.detached = False
-    elif node.kind in (Kind.PARAMETER, Kind.LEAF):
+    if wanted and node.parameter is not None and node.kind is Kind.PARAMETER:
         made = _again(m, node, call)
-        made.requires_grad, made.cut, made.cut_at, made.cut_stack = (
-            False,
-            Cut.FROZEN,
-            call.frame.span(call.node),
-            m.where,
-        )
-        if freezing.is_named(node, call):
-            made.flags |= {"frozen-by-name"}
+        made.requires_grad, made.cut = True, None
+    elif wanted:
+        made = _leaf_of(m, node, op, call)
+        tensor.detached = False
+    elif node.kind in (Kind.PARAMETER, Kind.LEAF):
+        made = _frozen(m, node, call)
     else:
         return
     made.storage, made.name = node.storage, node.name
     tensor.node = made
     if wanted:
         freezing.thaws_rows(m, tensor, call)
+
+
+def _leaf_of(m: Machine, node: tape.Value, op: str, call: Call) -> tape.Value:
+    """The leaf that data becomes where it is made to require grad."""
+    if node.inference and not m.grad.inference:
+        at = call.frame.span(call.node)
+        m.emit(tape.Fact(at=at, what="inference-tensor-used", value=node, detail=op))
+    made = tensors.value(
+        m,
+        op,
+        Kind.LEAF,
+        (node,),
+        call.node,
+        call.frame,
+        requires_grad=True,
+        dtype=node.dtype,
+    )
+    made.parameter = tape.Parameter(node.name, None, made.at)
+    made.number, made.inference, made.inference_at = None, node.inference, node.inference_at
+    return made
+
+
+def _frozen(m: Machine, node: tape.Value, call: Call) -> tape.Value:
+    """A parameter that requires grad no more, by this call."""
+    made = _again(m, node, call)
+    made.requires_grad, made.cut = False, Cut.FROZEN
+    made.cut_at, made.cut_stack = call.frame.span(call.node), m.where
+    if freezing.is_named(node, call):
+        made.flags |= {"frozen-by-name"}
+    return made
 
 
 def _refuses_flag(m: Machine, node: tape.Value, call: Call) -> None:

@@ -179,27 +179,28 @@ def entries(source: Source) -> list[Entry]:
     what they call.
     """
     tree = source.tree
-    known = (
-        list(_definitions(source, tree.body, ()))
-        if "torch" in source.text or _holds(source.text, _TRIGGER_NAMES)
-        else []
-    )
-    definitions = known if _holds(source.text, _TRIGGER_NAMES) else []
+    has_triggers = _holds(source.text, _TRIGGER_NAMES)
+    is_of_torch = "torch" in source.text or has_triggers
+    known = list(_definitions(source, tree.body, ())) if is_of_torch else []
+    definitions = known if has_triggers else []
     reaching = _reaching(definitions)
     is_entered = _is_entered(source) or _trains_on_top(tree, reaching)
     found = [Entry((), 1, speaks_of_training(source))] if is_entered else []
-    called_by_reaching = {name for d in reaching for name in d.called if name != d.name}
-    roots = [d for d in reaching if d.name not in called_by_reaching]
-    others = [d for d in reaching if d.name in called_by_reaching]
+    reached = [Entry(d.path, d.node.lineno) for d in _callers_first(reaching)]
     alone = [d for d in definitions if d not in reaching and (d.stands_alone or d.says(MAKERS))]
     alone.sort(key=lambda d: d.name == "compute_loss")  # a trainer's `training_step` calls it
-    reached = [Entry(d.path, d.node.lineno) for d in (*roots, *others)]
     reached += [Entry(d.path, d.node.lineno, d.stands_alone) for d in alone]
     samples = _samples(tree) if "Dataset" in source.text else ()
     taken = {entry.function for entry in reached}
     found += reached + [entry for entry in samples if entry.function not in taken]
     judged = {(entry.function, entry.line) for entry in reached if judges(entry)}
     return found + list(_parts(source, known, judged))
+
+
+def _callers_first(reaching: Sequence[_Definition]) -> list[_Definition]:
+    """Functions that reach a trigger: first those that no other of them calls."""
+    called = {name for d in reaching for name in d.called if name != d.name}
+    return sorted(reaching, key=lambda d: d.name in called)
 
 
 def judges(entry: Entry) -> bool:
