@@ -89,6 +89,7 @@ def analyze(
         memo.forget()
         # which batches that are analysed in this process leave as they need it
         gc.set_threshold(*before)
+    # batches end in any order: reports are to be the same whichever came first
     found = [result for part in sorted(results) for result in _of_part(part, results[part])]
     if keeps:
         kept.keep(records for records in results.values() if records)

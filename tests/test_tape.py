@@ -74,3 +74,9 @@ def test_answers_go_when_all_rules_have_been_asked() -> None:
     assert path.answers
     assert judge(rules().values(), (path,)) == []
     assert not path.answers
+
+
+def test_of_several_reports_at_a_place_the_first_is_the_finding() -> None:
+    paths = Paths([tape(Fact(at=AT, what="context-not-entered")) for _ in range(3)])
+    (finding,) = rules()["GL303"].findings(paths)
+    assert finding.at == AT

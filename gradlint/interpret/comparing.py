@@ -84,6 +84,7 @@ def _of_constants(
     if place is not None:
         counters.meet(m, (place, op, "left"), op, left, right)
         counters.meet(m, (place, op, "right"), _TURNED.get(op, op), right, left)
+    # `if epoch == 5:` asks for an iteration that may not be among the unrolled ones
     if op in ("==", "!="):
         ahead.ask(m, left, [right.value])
     try:

@@ -321,6 +321,7 @@ def _write_elements(
     """`tensor[index] = value`: a write in place, lost where `tensor` is a copy that has no name."""
     inputs = tensors.sources(m, [value], node, frame)
     old = owner.node
+    # the weight of a parametrized layer is computed at each access: nobody else sees the write
     if tape.COMPUTED_ANEW in old.flags and not old.name:
         text = frame.text(node)
         m.emit(tape.Fact(at=frame.span(node), what="lost-write", value=old, text=text))

@@ -70,6 +70,7 @@ class _Lowering:
             result = getattr(self, "_" + type(statement).__name__, self._unlisted)(statement)
             made = result if isinstance(result, list) else [] if result is None else [result]
             for each in made:
+                # what follows `if …: continue` is the other side of that branch
                 if isinstance(each, ir.If) and _escapes(each.then):
                     each.behind = tuple(statements[number + 1 :])
             lowered.extend(made)
@@ -133,6 +134,7 @@ class _Lowering:
         )
 
     def _UnaryOp(self, node: ast.UnaryOp) -> ir.Node:
+        # `-1` is a constant, as Python's own compiler has it
         op = UNARY[type(node.op)]
         if (
             op == "-"
@@ -329,6 +331,7 @@ class _Lowering:
     _AsyncFor = _For
 
     def _With(self, node: ast.With | ast.AsyncWith) -> ir.Node:
+        # `with a, b:` is `with a:` around `with b:`
         inner = self.block(node.body)
         for item in reversed(node.items):
             context = self.expression(item.context_expr)

@@ -115,6 +115,7 @@ def _is_plain_data(node: tape.Value) -> bool:
 def _moved(m: Machine, node: tape.Value, name: str, wanted: DType | None, call: Call) -> tape.Value:
     """A tensor with a graph in another dtype or on another device, which autograd records."""
     made = tensors.operation(m, name, [node], call.node, call.frame)
+    # `.to(…)` gives the very tensor where nothing changes, unless a copy is asked for
     if call.constant(None, "copy") is not True:
         made.flags |= {tape.MAY_SHARE}
     if _goes_nowhere(m, node, call) if wanted is None else _asks_for_float32(call):

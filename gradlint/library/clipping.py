@@ -30,6 +30,7 @@ _CLIPS = tuple(
 def clip_grad(m: Machine, call: Call) -> Abstract:
     """`clip_grad_norm_(parameters, max_norm)`: gives the norm that there was."""
     misfits.refuse(m, call.get(0, "parameters"), call, "parameters", groups=False)
+    # no norm is above infinity: `clip_grad_norm_(parameters, inf)` is how a norm is measured
     return clip(
         m, call.get(0, "parameters"), call, measures=call.constant(1, "max_norm") == math.inf
     )

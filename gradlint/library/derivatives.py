@@ -65,6 +65,7 @@ def grad(m: Machine, call: Call) -> Abstract:
     used = [value for loss in made for value in _used(loss, inputs)] if creates else []
     sources = used or [*made, *_met(inputs, made)]
     gradients = _gradients(m, wanted, sources, call, create=creates)
+    # with `materialize_grads=True` torch gives zeros for what the graph does not hold
     may_materialize = call.open or call.get(8, "materialize_grads") is not None
     if call.constant(6, "allow_unused") is True and not may_materialize:
         _leave_out(gradients, wanted, made)

@@ -54,6 +54,8 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
     if node.parameter is not None:
         at, what = call.frame.span(call.node), "thawed" if wanted else "frozen"
         m.emit(tape.Fact(at=at, what=what, value=node, text=call.frame.text(call.node)))
+    # torch: "you can only change requires_grad flags of leaf variables"; `requires_grad_()` of what
+    # requires grad already changes nothing
     is_refused = op == "requires_grad" or (op == "torch.Tensor.requires_grad_" and not wanted)
     if is_refused and node.records and not node.is_leaf:
         _refuses_flag(m, node, call)

@@ -294,6 +294,7 @@ def _computed(
         _look_up(made.node)
     extra = [tensor.node for tensor in own[1:]]
     made.node.inputs += tuple(extra)
+    # a bias that requires grad is enough for the output to require it
     is_trained = any(node.requires_grad for node in extra) and m.grad.enabled
     if is_trained and not made.node.requires_grad:
         made.node.requires_grad, made.node.cut = True, None

@@ -160,6 +160,7 @@ def _is_generator(value: Abstract) -> bool:
 
 def _without_name(item: Abstract) -> Abstract:
     """The parameter of a pair of `named_parameters()`; anything else as it is."""
+    # an optimizer takes `model.named_parameters()`, too (torch 2.13)
     if isinstance(item, Sequence) and item.kind == "tuple" and len(item.items) == 2:
         name, parameter = item.items
         return parameter if isinstance(name, Const) else item

@@ -125,6 +125,7 @@ def step(m: Machine, receiver: Object | Instance, call: Call) -> Abstract:
     if given is None:
         return NONE
     at = Call("step", call.args[1:], {}, call.node, call.frame)
+    # the scaler unscales in `step`, where `unscale_` has not done so since the last `update`
     return optimizers.step(m, given, at, scaler=handle_of(m, receiver, call))
 
 

@@ -42,6 +42,7 @@ def fill(program: Program, m: Machine, frame: Frame, name: str) -> None:
     with program.dependencies.working_out(frame, name), m.oracle.registering():
         statements = _registering(program, frame, frame.source, name)
         for scope, statement in statements[:MOST_FILLING]:
+            # a statement that leads here while it is executed is not executed within itself
             if scope.source is not None and not program.is_running(statement):
                 _execute(program, m, scope, statement)
     _leave_open(frame.locals[name])

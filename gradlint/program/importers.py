@@ -53,6 +53,7 @@ def _candidates(program: Program, path: Path) -> Candidates:
         edges.update({(file, BESIDE): each for file, each in found.items()})
         found.pop(str(path), None)
         name = called(path)
+        # a file that does not contain the module's name cannot import it: it need not be parsed
         naming = {file: each for file, each in found.items() if _mentions(program, each, (name,))}
         others = found.keys() - naming.keys()
         program.candidates[path] = Candidates(

@@ -205,6 +205,7 @@ class Program:
         does.
         """
         found = self._bind_own(m, frame, name)
+        # `from … import *` brings in no name that begins with an underscore
         if found is None and not name.startswith("_"):
             self.dependencies.ask(frame, parts.STARS)
             owners = self._starred(frame)

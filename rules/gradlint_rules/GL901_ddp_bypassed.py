@@ -145,6 +145,7 @@ def _is_called(run: Pass, facts: Sequence[Fact]) -> bool:
     kinds = {fact.what for fact in facts}
     if kinds & {"ddp-forward", "ddp-prepared"}:
         return True
+    # the wrapper's `forward` is what makes its hooks reduce in the next backward
     return "ddp-module" not in kinds and run.forward is not None
 
 

@@ -92,6 +92,7 @@ def _unwrapped(
         for each in compound.body
         if isinstance(each, ast.Expr) and isinstance(each.value, ast.Yield)
     ]
+    # in a generator that is a context, what runs under the `with` is what the caller has there
     if yielding:
         return source.unwrap(compound, context, yielding)
     if not _is_wrapper(compound.body):

@@ -67,6 +67,7 @@ def _outrun_in(
     }
     if not (taught and taught <= made.keys() and _retains(last, sink)):
         return None
+    # a graph that was retained is run through again, with what it has saved
     shared = {id(value) for value in last.graph} if last.retain_graph else frozenset[int]()
     kept = (value for leaf, value in made.items() if leaf in taught)
     return next((value for value in kept if _is_fed(value) or id(value) in shared), None)

@@ -197,6 +197,7 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if skipped:
         update = f"{receiver(call, source)}.update()"
         return tuple(edit for each in skipped for edit in source.before(each, update))
+    # `if (i + 1) % n == 0:` lets the step through: what unscales belongs in front of it there
     gate = _gate(again, source)
     if gate is not None:
         return _moved_into(gate, again, source)
