@@ -57,7 +57,7 @@ class Tracing:
         self._called = self._watch.end(raised, "with gradlint.trace()")
         return self._watch.is_asked_for(raised)
 
-    def _told(self) -> Called:
+    def _finished(self) -> Called:
         if self._called is None:
             raise UserError("what a trace has found is known behind its `with`")
         return self._called
@@ -65,20 +65,20 @@ class Tracing:
     @property
     def findings(self) -> list[Finding]:
         """What was found, the worst first."""
-        return list(self._told().findings)
+        return list(self._finished().findings)
 
     @property
     def steps(self) -> int:
         """The steps that the optimizers took."""
-        return self._told().steps
+        return self._finished().steps
 
     @property
     def error(self) -> str:
         """The exception that ended it, as `RuntimeError: ...`; "" where none did."""
-        return self._told().error
+        return self._finished().error
 
     def __str__(self) -> str:
-        return self._told().text
+        return self._finished().text
 
 
 def check(

@@ -70,7 +70,7 @@ class Checked:
     def wanted(self, settings: Settings) -> tuple[Finding, ...]:
         """The findings that are bad enough, not in the baseline and new."""
         found = {
-            self.texts.told(each): each
+            self.texts.in_files(each): each
             for each in self.findings
             if each.severity >= settings.min_severity
         }
@@ -102,8 +102,9 @@ class Checked:
         findings: Iterable[Finding] | None = None,
     ) -> Outcome:
         """What a report tells of this check: of these findings, or of all that are wanted."""
-        told = map(self.texts.told, self.wanted(settings) if findings is None else findings)
-        ordered = tuple(sorted(told, key=lambda finding: finding.sort_key))
+        wanted = self.wanted(settings) if findings is None else findings
+        reported = map(self.texts.in_files, wanted)
+        ordered = tuple(sorted(reported, key=lambda finding: finding.sort_key))
         texts = self.texts
         return Outcome(
             ordered,

@@ -34,8 +34,8 @@ from gradlint.report import formats, render, shows_fixes
 from gradlint.report._place import shown_path
 from gradlint.writing import (
     list_gaps,
+    report_internal_errors,
     reported_outcome,
-    tell_own_mistakes,
     write,
     write_baseline,
     write_ignores,
@@ -251,7 +251,7 @@ def _report(checked: Checked, settings: Settings, options: Mapping[str, Any]) ->
         gaps = sorted((*checked.gaps, *checked.unreached), key=lambda gap: gap.sort_key)
         list_gaps([replace(gap, at=checked.texts.located(gap.at)) for gap in gaps])
     else:
-        tell_own_mistakes(checked.gaps)
+        report_internal_errors(checked.gaps)
     return int(settings.fails(outcome.findings))
 
 

@@ -79,17 +79,18 @@ def strange(records: Mapping[Path, Record], files: AbstractSet[Path]) -> list[Pa
 
     A report quotes the lines that a record names, so that a forged one would make it read any file.
     """
-    told = {
-        path: {Path(place) for place in _told(record)} - files for path, record in records.items()
+    named = {
+        path: {Path(place) for place in _named_files(record)} - files
+        for path, record in records.items()
     }
-    if not any(told.values()):
+    if not any(named.values()):
         return []
     ways = {path: _followed(path, record, files) for path, record in records.items()}
     known = reached(files, ways)
-    return [path for path, places in told.items() if not places <= known]
+    return [path for path, places in named.items() if not places <= known]
 
 
-def _told(record: Record) -> Iterator[str]:
+def _named_files(record: Record) -> Iterator[str]:
     """The files of which a record says something."""
     if record.fault is not None:
         yield record.fault.at.path

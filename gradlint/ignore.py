@@ -66,9 +66,9 @@ class Patterns:
         return cls(tuple(found for line in lines if (found := pattern(line)) is not None))
 
     @classmethod
-    def heard(cls, lines: Iterable[str]) -> Patterns:
+    def valid(cls, lines: Iterable[str]) -> Patterns:
         """Those of the lines that git would hear: it passes over what is no pattern."""
-        return cls(tuple(_heard(lines)))
+        return cls(tuple(_valid(lines)))
 
     def verdict(self, path: str) -> bool | None:
         """Whether this very path is left out; None where no pattern is about it."""
@@ -105,7 +105,7 @@ def pattern(line: str) -> Pattern | None:
     return Pattern(leaves_out, is_of_folders, re.compile(_expression(segments), re.DOTALL))
 
 
-def _heard(lines: Iterable[str]) -> Iterator[Pattern]:
+def _valid(lines: Iterable[str]) -> Iterator[Pattern]:
     for line in lines:
         try:
             found = pattern(line)

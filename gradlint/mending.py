@@ -12,7 +12,7 @@ import click
 from gradlint.errors import UserError
 from gradlint.options import cache_folder, complain, cores
 from gradlint.report import render
-from gradlint.writing import reported_outcome, tell_own_mistakes, write
+from gradlint.writing import report_internal_errors, reported_outcome, write
 
 if TYPE_CHECKING:
     from gradlint.fix.apply import Repaired
@@ -42,7 +42,7 @@ def fix(
     if options["verify"] and not _is_proved(files, repaired, settings, options):
         return 1
     failed = not write_fixed(repaired, given, settings)
-    tell_own_mistakes(repaired.checked.gaps)
+    report_internal_errors(repaired.checked.gaps)
     outcome = reported_outcome(repaired.checked, settings, options)
     report = render(settings.output_format, outcome)
     if given:

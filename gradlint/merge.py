@@ -107,7 +107,7 @@ def _merged_sarif(reports: Sequence[Object]) -> tuple[str, frozenset[Severity]]:
     broken = [rules[code] for code in sorted({each["ruleId"] for each in results})]
     indices = {rule["id"]: index for index, rule in enumerate(broken)}
     roots = runs[0]["originalUriBaseIds"]
-    renamed = _told_apart(
+    renamed = _made_distinct(
         results, pathlib.Path(urllib.parse.unquote(roots["SRCROOT"]["uri"].removeprefix("file://")))
     )
     driver = {**runs[0]["tool"]["driver"], "rules": broken}
@@ -145,7 +145,7 @@ def _sarif_order(result: Object) -> tuple[str, int, int, str, str]:
     )
 
 
-def _told_apart(results: Sequence[Object], root: pathlib.Path) -> Sequence[Object]:
+def _made_distinct(results: Sequence[Object], root: pathlib.Path) -> Sequence[Object]:
     """The results with fingerprints of their own: what each shard has counted alone is counted over
     all of them.
     """

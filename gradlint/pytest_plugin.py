@@ -117,24 +117,24 @@ class _Found:
         shown = [pathlib.Path(shown_path(str(file))) for file in files]
         folder = settings_for(self.here).root / FOLDER
         self.checked = checker.check(shown, settings_for, given={}, cache=folder)
-        self.told: dict[int, tuple[Outcome, dict[pathlib.Path, list[Finding]]]] = {}
+        self.outcomes: dict[int, tuple[Outcome, dict[pathlib.Path, list[Finding]]]] = {}
 
     def outcome(self, path: pathlib.Path, settings: Settings) -> Outcome:
         """What a report tells of one file, whose settings these are."""
         from dataclasses import replace
 
-        whole, by_path = self._told(settings)
+        whole, by_path = self._outcome(settings)
         return replace(whole, findings=tuple(by_path.get(path, ())), files=1)
 
-    def _told(self, settings: Settings) -> tuple[Outcome, dict[pathlib.Path, list[Finding]]]:
+    def _outcome(self, settings: Settings) -> tuple[Outcome, dict[pathlib.Path, list[Finding]]]:
         """What is reported under these settings, which many files share, in all and by file."""
-        if id(settings) not in self.told:
+        if id(settings) not in self.outcomes:
             outcome = self.checked.outcome(settings)
             by_path: dict[pathlib.Path, list[Finding]] = {}
             for finding in outcome.findings:
                 by_path.setdefault(self.here / finding.at.path, []).append(finding)
-            self.told[id(settings)] = outcome, by_path
-        return self.told[id(settings)]
+            self.outcomes[id(settings)] = outcome, by_path
+        return self.outcomes[id(settings)]
 
 
 def _found(session: pytest.Session) -> _Found:

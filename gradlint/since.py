@@ -68,10 +68,10 @@ def _names(
     renamed: list[Finding] = []
     for finding in checked.findings:
         if finding.severity >= settings.min_severity:
-            told = texts.told(finding)
-            path = now.get(told.at.path) or str(old.here(pathlib.Path(told.at.path).absolute()))
-            renamed.append(replace(told, at=replace(told.at, path=path)))
-            places[renamed[-1].at] = told.at
+            found = texts.in_files(finding)
+            path = now.get(found.at.path) or str(old.here(pathlib.Path(found.at.path).absolute()))
+            renamed.append(replace(found, at=replace(found.at, path=path)))
+            places[renamed[-1].at] = found.at
     return fingerprints(renamed, lambda at: texts.quoted(places[at]), settings.root).values()
 
 

@@ -124,15 +124,15 @@ class Texts:
             return fix.edits
         return document.file_edits(content, fix.edits)
 
-    def told(self, finding: Finding) -> Finding:
+    def in_files(self, finding: Finding) -> Finding:
         """The finding with places in files instead of programs, for those who read it."""
         related = tuple(Related(self.located(each.at), each.message) for each in finding.related)
         fix = finding.fix and replace(
-            finding.fix, edits=tuple(map(self._told_edit, finding.fix.edits))
+            finding.fix, edits=tuple(map(self._edit_in_files, finding.fix.edits))
         )
         return replace(finding, at=self.located(finding.at), related=related, fix=fix)
 
-    def _told_edit(self, edit: Edit) -> Edit:
+    def _edit_in_files(self, edit: Edit) -> Edit:
         program = self.program(edit.at.path)
         content = program.revealed(edit.content) if isinstance(program, Program) else edit.content
         return Edit(self.located(edit.at), content)

@@ -72,7 +72,7 @@ def write(
         raise UserError(f"{option}: {error}") from None
 
 
-def tell_own_mistakes(gaps: Sequence[Gap]) -> None:
+def report_internal_errors(gaps: Sequence[Gap]) -> None:
     """Says that something was not looked at: silence about it would be taken for praise."""
     mistakes = [gap for gap in gaps if gap.kind == "internal"]
     if mistakes:

@@ -128,7 +128,7 @@ def test_each_pattern_means_what_it_means_to_git(tmp_path: pathlib.Path, taken_b
         listed = subprocess.run(
             command, cwd=tmp_path, check=True, capture_output=True, text=True
         ).stdout
-        patterns = Patterns.heard([pattern, taken_back])
+        patterns = Patterns.valid([pattern, taken_back])
         assert {path for path in PATHS if not patterns.leaves_out(path)} == set(
             listed.split("\0")
         ) - {""}, pattern

@@ -64,7 +64,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
         _note_known(m, value, node, known, frame)
         return m.execute(node.then if known else node.otherwise, frame)
     taken = _chosen(m, value, node, frame)
-    _tell_switched(m, value, node, taken, frame)
+    _note_switched(m, value, node, taken, frame)
     dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
     return _run_side(m, node, taken, frame)
 
@@ -104,7 +104,7 @@ def _note_known(m: Machine, value: Abstract, node: ir.If, known: bool, frame: Fr
         )
     if defaults.by_default(m, conditions.test_of(m, value)) is known:
         m.emit(tape.Fact(at=frame.span(node.test), what="default-answer"))
-    _tell_switched(m, value, node, known, frame)
+    _note_switched(m, value, node, known, frame)
     if conditions.is_answer(m, value):
         dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
         _look_for_training(m, conditions.test_of(m, value), node, known, frame)
@@ -145,7 +145,7 @@ def _run_side(m: Machine, node: ir.If, taken: bool, frame: Frame) -> Signal | No
     return signal
 
 
-def _tell_switched(m: Machine, value: Abstract, node: ir.If, taken: bool, frame: Frame) -> None:
+def _note_switched(m: Machine, value: Abstract, node: ir.If, taken: bool, frame: Frame) -> None:
     if m.session.contract and defaults.is_switched(m, conditions.test_of(m, value), taken):
         m.emit(tape.Fact(at=frame.span(node), what="switched-on"))
 

@@ -95,14 +95,14 @@ def class_(m: Machine, node: ir.Class, frame: Frame) -> None:
         hook = find_method(canonical(base), "__init_subclass__")
         if hook is not None:
             hook(m, made, Call(node.name, [], {}, node, frame))
-    _tell_base(m, made, node, frame)
+    _note_base(m, made, node, frame)
     value: Abstract = made
     for decorator in reversed(node.decorators):
         value = _decorated(m, m.evaluate(decorator, frame), value, decorator, frame)
     frame.locals[node.name] = value
 
 
-def _tell_base(m: Machine, made: Class, node: ir.Class, frame: Frame) -> None:
+def _note_base(m: Machine, made: Class, node: ir.Class, frame: Frame) -> None:
     """Runs the `__init_subclass__` that a base of the program defines."""
     for base in made.bases:
         hook = m.session.member_of(base, "__init_subclass__") if isinstance(base, Class) else None

@@ -109,10 +109,10 @@ def _set_up(m: Machine, state: dict[str, Any], call: Call) -> None:
         else conditions.truth(m, given)
     )
     state["dtype"] = call.get(1, "dtype")
-    state["told"] = tell_precision(m, call, state["device"], given)
+    state["told"] = note_precision(m, call, state["device"], given)
 
 
-def tell_precision(m: Machine, call: Call, device: str | None, given: Abstract | None) -> str:
+def note_precision(m: Machine, call: Call, device: str | None, given: Abstract | None) -> str:
     """The fact that something of mixed precision is made, told of where its name is written."""
     written = call.partial or call
     known = None if given is None else conditions.truth(m, given)
@@ -242,7 +242,7 @@ def custom(m: Machine, call: Call) -> Abstract:
     device = (
         "cuda" if call.name.startswith("torch.cuda") else type_of(m, call.kwargs.get("device_type"))
     )
-    tell_precision(m, call, device, None)
+    note_precision(m, call, device, None)
     return (
         call.args[0]
         if call.args
@@ -253,10 +253,10 @@ def custom(m: Machine, call: Call) -> Abstract:
 @on("discarded")
 def not_entered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`torch.autocast("cuda")` as a statement: made, and never entered."""
-    modes.tell_not_entered(m, value, _AUTOCASTS, node, frame)
+    modes.note_not_entered(m, value, _AUTOCASTS, node, frame)
 
 
 @on("yielded")
 def not_entered_in(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`yield torch.autocast("cuda")` by a context manager: made there, and never entered."""
-    modes.tell_not_entered(m, value, _AUTOCASTS, node, frame, is_yielded=True)
+    modes.note_not_entered(m, value, _AUTOCASTS, node, frame, is_yielded=True)

@@ -48,7 +48,7 @@ def put_away(m: Machine, symbol: Symbol, call: Call) -> None:
 
 @on("unknown call")
 @on("data call")
-def handed(m: Machine, symbol: Symbol, call: Call) -> None:
+def callback_escapes(m: Machine, symbol: Symbol, call: Call) -> None:
     """What a callback steps or clears, or is handed on together with, code out of view can step and
     clear.
     """
@@ -64,7 +64,7 @@ def kept(m: Machine, owner: Unknown, at: Call) -> None:
     """`engine.optimizer = optimizer`: code out of view has it from here on."""
     if not owner.data:
         escapes(m, at.args, at)
-        handed(m, owner.symbol, at)
+        callback_escapes(m, owner.symbol, at)
 
 
 @on("decorated")

@@ -60,10 +60,10 @@ def grad(m: Machine, call: Call) -> Abstract:
         if not may_have_a_graph(m, loss):
             _back_propagate(m, loss, inputs, options, call)
     if made and not _allows_unused(call) and not is_of_transform:
-        _refuse_unmet(m, inputs, made, call)
+        _refuse_unreached(m, inputs, made, call)
     creates = options["create_graph"]
     used = [value for loss in made for value in _used(loss, inputs)] if creates else []
-    sources = used or [*made, *_met(inputs, made)]
+    sources = used or [*made, *_reached(inputs, made)]
     gradients = _gradients(m, wanted, sources, call, create=creates)
     # with `materialize_grads=True` torch gives zeros for what the graph does not hold
     may_materialize = call.open or call.get(8, "materialize_grads") is not None
@@ -138,7 +138,7 @@ def _allows_unused(call: Call) -> bool:
     return call.open or any(option is not None for option in asked)
 
 
-def _refuse_unmet(m: Machine, inputs: list[Value], losses: list[Value], call: Call) -> None:
+def _refuse_unreached(m: Machine, inputs: list[Value], losses: list[Value], call: Call) -> None:
     """Ends the program where an input stands nowhere in the graphs: "to not have been used in the
     graph" (torch 2.13).
 
@@ -206,7 +206,7 @@ def _are_same(own: tuple[object, object], other: Value) -> bool:
     return is_parameter or (storage is not None and other.storage is storage)
 
 
-def _met(inputs: list[Value], losses: list[Value]) -> list[Value]:
+def _reached(inputs: list[Value], losses: list[Value]) -> list[Value]:
     """The inputs, but for what may be the parameters of something out of view, and is met nowhere
     in the losses.
     """

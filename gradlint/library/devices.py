@@ -297,7 +297,7 @@ def _is_written(call: Call) -> bool:
 
 
 @on("end")
-def tell_places(m: Machine) -> None:
+def note_places(m: Machine) -> None:
     """The facts `placed`: with all that this path has learned of its devices."""
     told: set[tuple[Span, _Stack, str]] = set()
     for (at, stack, _), (text, given) in m.state.get("placed", {}).items():

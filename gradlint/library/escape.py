@@ -48,7 +48,7 @@ _REACHING = frozenset([*_CALLED, Object, Instance, Mapping, Sequence])
 
 
 @on("unknown call")
-def handed(m: Machine, symbol: Symbol, call: Call) -> None:
+def open_what_escapes(m: Machine, symbol: Symbol, call: Call) -> None:
     """Code out of view is called: it can fill what it is given now, and what the callbacks given
     before can reach.
     """

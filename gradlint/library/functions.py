@@ -70,10 +70,10 @@ def _applied(m: Machine, cls: Class, call: Call, *, told: bool, optional: int = 
     context.state["carried"] = _carried(m, cls, given, call)
     made = _outputs(m, cls.name, context, given, result, call)
     if told:
-        _tell_kept(m, context, given, result, call)
+        _note_kept(m, context, given, result, call)
         if not _is_cut(m, context, result, call):
-            _tell_returns(m, cls, call, optional)
-        _tell_written(m, context, versions, made, call)
+            _note_returns(m, cls, call, optional)
+        _note_written(m, context, versions, made, call)
     return made
 
 
@@ -189,7 +189,7 @@ def _is_sure(arg: Abstract) -> TypeGuard[Tensor]:
     return isinstance(arg, Tensor) and arg.node.requires_grad and not arg.node.assumed
 
 
-def _tell_kept(
+def _note_kept(
     m: Machine, context: Object, given: list[Value], result: Abstract, call: Call
 ) -> None:
     """Inputs and outputs that `forward` kept as attributes of `ctx`."""
@@ -201,7 +201,7 @@ def _tell_kept(
                 break
 
 
-def _tell_returns(m: Machine, cls: Class, call: Call, optional: int) -> None:
+def _note_returns(m: Machine, cls: Class, call: Call, optional: int) -> None:
     """Returns of `backward` that give other gradients than these inputs take, with or without the
     optional ones.
     """
@@ -221,7 +221,7 @@ def _tell_returns(m: Machine, cls: Class, call: Call, optional: int) -> None:
         m.emit(tape.Fact(at=at, what="gradients", detail=detail, text=cls.name, related=(applied,)))
 
 
-def _tell_written(
+def _note_written(
     m: Machine, context: Object, versions: list[Any], result: Abstract, call: Call
 ) -> None:
     """An input that `forward` wrote and gives back, and did not mark."""
@@ -265,13 +265,13 @@ def take_forward(m: Machine, cls: Class, call: Call) -> Abstract:
             and any(value.requires_grad for value in given)
             and machine.session.member_of(cls, "backward")
         ):
-            _tell_not_applied(machine, cls, at, "forward")
+            _note_not_applied(machine, cls, at, "forward")
         return machine.call(forward, at)
 
     return Builtin("forward", run, wraps=forward)
 
 
-def _tell_not_applied(m: Machine, cls: Class, call: Call, how: str) -> None:
+def _note_not_applied(m: Machine, cls: Class, call: Call, how: str) -> None:
     at, text = call.frame.span(call.node), call.frame.text(call.node)
     m.emit(
         tape.Fact(
@@ -318,7 +318,7 @@ def instance(m: Machine, cls: Class, call: Call) -> Abstract:
         and m.session.member_of(cls, "__init__") is None
         and m.grad.enabled
     ):
-        _tell_not_applied(m, cls, call, "made")
+        _note_not_applied(m, cls, call, "made")
         return _applied(m, cls, call, told=False)
     return Object(_INSTANCE, call.frame.span(call.node), {"cls": cls})
 
@@ -341,5 +341,5 @@ def forward_of_instance(m: Machine, made: Object, call: Call) -> Abstract:
 def call_instance(m: Machine, made: Object, call: Call) -> Abstract:
     """`MyFunction()(x)`: torch refuses it (2.13)."""
     cls = made.state["cls"]
-    _tell_not_applied(m, cls, call, "instance")
+    _note_not_applied(m, cls, call, "instance")
     return _applied(m, cls, call, told=False)

@@ -21,7 +21,7 @@ _RUNS = frozenset(["step", "train", "run", "fit", "epoch", "loop"])
 
 
 @on("unknown call")
-def handed_away(m: Machine, symbol: Symbol, call: Call) -> None:
+def optimizer_escapes(m: Machine, symbol: Symbol, call: Call) -> None:
     """What is given an optimizer may step it; a schedule steers its rate alone."""
     values = call.values
     steers = (

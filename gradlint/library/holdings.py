@@ -181,7 +181,7 @@ def _is_record(part: Abstract) -> bool:
 
 
 @on("end")
-def tell_plain_containers(m: Machine) -> None:
+def note_plain_containers(m: Machine) -> None:
     """Which parameters lie in lists, tuples and dicts of a module, and nowhere among its registered
     parts; and which tensors require grad there that are no parameters.
     """

@@ -23,7 +23,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.library import freezing, holdings
-from gradlint.library.phases import tell_mode
+from gradlint.library.phases import note_mode
 from gradlint.library.structure import MODULE, container_kind, is_module, named_items
 from gradlint.tape import Kind
 
@@ -83,7 +83,7 @@ def _put_in_mode(m: Machine, module: Instance | Object, call: Call) -> None:
     told = conditions.truth(m, call.args[0])
     module.state["training"] = told
     if told is not False:
-        tell_mode(m, module, told, call)
+        note_mode(m, module, told, call)
 
 
 @method(MODULE, "register_buffer")

@@ -209,16 +209,16 @@ def is_inference(m: Machine, call: Call) -> Abstract:
 @on("discarded")
 def not_entered(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`torch.no_grad()` as a statement: made, and never entered."""
-    tell_not_entered(m, value, _CONTEXTS, node, frame)
+    note_not_entered(m, value, _CONTEXTS, node, frame)
 
 
 @on("yielded")
 def not_entered_in(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
     """`yield torch.no_grad()` by a context manager: made there, and never entered."""
-    tell_not_entered(m, value, _CONTEXTS, node, frame, is_yielded=True)
+    note_not_entered(m, value, _CONTEXTS, node, frame, is_yielded=True)
 
 
-def tell_not_entered(
+def note_not_entered(
     m: Machine,
     value: Abstract,
     names: tuple[str, ...],

@@ -22,7 +22,7 @@ from gradlint.interpret.values import (
 from gradlint.library.autograd import clears, refuse_in_transform
 from gradlint.library.devices import place
 from gradlint.library.flags import set_requires_grad
-from gradlint.library.phases import tell_mode
+from gradlint.library.phases import note_mode
 from gradlint.library.structure import MODULE, is_module, modules, named_parameters, parts
 from gradlint.tape import DType
 
@@ -84,7 +84,7 @@ def set_training(m: Machine, module: Instance | Object, call: Call) -> Abstract:
             part.state["training"] = training
             part.attrs.pop("training", None)
     m.note("attribute", "training", training)
-    tell_mode(m, module, told, call)
+    note_mode(m, module, told, call)
     return module
 
 

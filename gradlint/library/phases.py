@@ -31,7 +31,7 @@ _MODE = "training"  # the attribute by which a module asks for its mode itself
 _WITH_DROPOUT = ("Transformer", "RReLU", "MultiheadAttention")
 
 
-def tell_mode(m: Machine, module: Instance | Object, training: bool | None, call: Call) -> None:
+def note_mode(m: Machine, module: Instance | Object, training: bool | None, call: Call) -> None:
     """The events of a change of mode: of the module, and of the modules that it wraps without being
     their parent.
     """

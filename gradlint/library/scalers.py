@@ -24,7 +24,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
-from gradlint.library.amp import SCALER, SCALERS, tell_precision
+from gradlint.library.amp import SCALER, SCALERS, note_precision
 from gradlint.library.devices import type_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def scaler(m: Machine, call: Call) -> Abstract:
     enabled = True if given is None and not call.open else None
     if given is not None:
         enabled = conditions.decide(m, given, _written(call, "enabled"), call.frame)
-    tell_precision(m, call, device, given)
+    note_precision(m, call, device, given)
     handle = tape.Scaler("", call.frame.span(call.node), enabled)
     return Object(call.name, handle.at, {"handle": handle, "device": device})
 

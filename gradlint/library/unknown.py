@@ -217,7 +217,7 @@ def _same(name: str) -> None:
         place(m, call)
         if name in ("to", "cuda"):
             send(m, unknown.symbol, call)
-        _tell_cast(m, unknown, call)
+        _note_cast(m, unknown, call)
         if unknown.symbol in m.tensors:
             return m.call(m.attribute(m.tensors[unknown.symbol], name, call), call)
         return unknown
@@ -227,7 +227,7 @@ for _name in (*_MOVES, "contiguous"):
     _same(_name)
 
 
-def _tell_cast(m: Machine, unknown: Unknown, call: Call) -> None:
+def _note_cast(m: Machine, unknown: Unknown, call: Call) -> None:
     """The fact that the parameters of what may be a module are cast."""
     from gradlint.library.modules import cast_of
 

@@ -152,7 +152,7 @@ def module(m: Machine, wrapper: Object | Instance, at: Call) -> Abstract | None:
 
 
 @on("unknown call")
-def handed(m: Machine, symbol: Symbol, call: Call) -> None:
+def replica_escapes(m: Machine, symbol: Symbol, call: Call) -> None:
     """`average_gradients(model)`, which is out of view."""
     if m.state.get("has replicas") and any(map(_leads_to_gradients, call.values)):
         m.emit(tape.Fact(at=call.frame.span(call.node), what="replica-handed"))

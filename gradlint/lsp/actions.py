@@ -13,7 +13,7 @@ from gradlint.annotate import suppressed
 from gradlint.finding import Finding
 from gradlint.fix.attach import with_fixes
 from gradlint.fix.edits import joined
-from gradlint.lsp.convert import Client, meet
+from gradlint.lsp.convert import Client, overlap
 from gradlint.lsp.documents import Held, View, is_safe
 
 QUICK_FIX = types.CodeActionKind.QuickFix
@@ -42,7 +42,9 @@ class Menu:
 
     def at(self, asked: types.Range) -> list[Finding]:
         """What was found at a place."""
-        return [finding for finding in self.findings if meet(self.client.range(finding.at), asked)]
+        return [
+            finding for finding in self.findings if overlap(self.client.range(finding.at), asked)
+        ]
 
     def actions(
         self, here: Sequence[Finding], only: Sequence[str] | None

@@ -77,7 +77,7 @@ class Client:
         return types.Position(line - 1, self.codec.client_num_units(before))
 
 
-def meet(one: types.Range, other: types.Range) -> bool:
+def overlap(one: types.Range, other: types.Range) -> bool:
     """Whether two stretches have a place in common; their ends count, so that a cursor behind a
     word is on it.
     """

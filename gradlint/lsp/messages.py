@@ -9,7 +9,7 @@ from lsprotocol import types
 
 from gradlint.errors import UserError
 from gradlint.lsp.actions import FIX_ALL, QUICK_FIX, wants
-from gradlint.lsp.convert import meet
+from gradlint.lsp.convert import overlap
 from gradlint.lsp.documents import View, override
 from gradlint.lsp.server import Server
 from gradlint.rule import rules
@@ -99,7 +99,7 @@ async def _hover(server: Server, params: types.HoverParams) -> types.Hover | Non
         for each in view.findings
         if server.uri(each.at.path) == uri
     ]
-    here = [(finding, place) for finding, place in found if place and meet(place, cursor)]
+    here = [(finding, place) for finding, place in found if place and overlap(place, cursor)]
     if not here:
         return None
     pages = dict.fromkeys(rules()[finding.code].page for finding, _ in here)
@@ -136,7 +136,7 @@ def _promised(
     still, menu = server.still(uri, view), server.menu(uri, view)
     for finding in menu.findings:
         place = still(menu.client.range(finding.at))
-        if place is not None and meet(place, asked):
+        if place is not None and overlap(place, asked):
             for action in menu.actions([finding], [QUICK_FIX.value]):
                 for diagnostic in action.diagnostics or ():
                     diagnostic.range = place

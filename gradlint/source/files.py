@@ -195,7 +195,7 @@ def _spec_of(folder: pathlib.Path) -> list[_Spec]:
         )
     except OSError:  # git goes on without it, too
         return []
-    return [_Spec(folder, Patterns.heard(lines))] if lines else []
+    return [_Spec(folder, Patterns.valid(lines))] if lines else []
 
 
 def _specs_above(folder: pathlib.Path) -> list[_Spec]:

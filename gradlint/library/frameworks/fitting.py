@@ -100,7 +100,7 @@ class _Fit:
             if not loop.round:
                 self.m.session.loops.counted(self.m, Const(self.settings.window))
             is_last = loop.round == loop.rounds - 1
-            _tell_trainer(self.m, self.module, loop.rounds, is_last, self.call)
+            _note_trainer(self.m, self.module, loop.rounds, is_last, self.call)
             data = Unknown(symbol.derive(("batch", loop.round), "batch"), data=True)
             self._batch(data, loop.round, turns, is_last)
 
@@ -136,7 +136,7 @@ class _Fit:
         )
 
 
-def _tell_trainer(m: Machine, module: Instance, count: int, is_last: bool, call: Call) -> None:
+def _note_trainer(m: Machine, module: Instance, count: int, is_last: bool, call: Call) -> None:
     """What `self.trainer` says of the loop: how many batches it has, and whether this one is the
     last.
     """

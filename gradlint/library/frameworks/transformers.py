@@ -282,11 +282,11 @@ def load(m: Machine, call: Call) -> Abstract | None:
     )
     if wanted is not None:
         m.state.setdefault("loaded", set()).add(loaded.symbol)
-        _tell_dtype(m, loaded.symbol, wanted.value, call)
+        _note_dtype(m, loaded.symbol, wanted.value, call)
     return loaded
 
 
-def _tell_dtype(m: Machine, model: Symbol, dtype: str, call: Call) -> None:
+def _note_dtype(m: Machine, model: Symbol, dtype: str, call: Call) -> None:
     own = tensors.leaf(m, model, call.node, call.frame)
     at, text = call.frame.span(call.node), call.frame.text(call.node)
     m.emit(tape.Fact(at=at, what="parameter-cast", value=own, detail=dtype, text=text))
@@ -302,4 +302,4 @@ def rebuilt(m: Machine, symbol: Symbol, call: Call) -> None:
         if is_given or (
             symbol in model.derived.values() and _CHANGES.search(symbol.text.rpartition(".")[2])
         ):
-            _tell_dtype(m, model, "unknown", call)
+            _note_dtype(m, model, "unknown", call)
