@@ -61,7 +61,9 @@ def _unrolled(m: Machine, numbers: range, length: int, stop: Abstract) -> Iterab
     """All the numbers of a short range, or of one whose bound was shortened; some of a long one."""
     most = MAX_ITEMS if length <= MAX_ITEMS and not m.session.loops.trains(m) else 0
     most = max(len(rounds(m)), most)
-    is_long = length > most or (m.session.loops.periods.smaller and m.session.loops.takes_batches(m))
+    is_long = length > most or (
+        m.session.loops.periods.smaller and m.session.loops.takes_batches(m)
+    )
     is_bound_shortened = isinstance(stop, Const) and stop.written is not None
     is_shortened = is_bound_shortened and (numbers.start, numbers.step) == (0, 1)
     if not is_long or is_shortened or (length <= MOST_WRITTEN and _picks(m)):
