@@ -6,9 +6,9 @@ something: it raises.
 ## What it does
 Reports `requires_grad_()` and `backward()` in what runs inside of a function that a transform of
 `torch.func` calls: `vmap`, `grad`, `grad_and_value`, `jacrev`, `jacfwd`, `hessian`, `linearize`,
-`vjp`, `jvp`, `functionalize`. `autograd.grad` of what is computed from the arguments, too: inside of
-`vmap`, `jvp` and `jacfwd` alone, which record no graph of these, whatever the gradient is asked for;
-inside of `grad`, `jacrev`, `hessian` and `vjp` for what the function was not given.
+`vjp`, `jvp`, `functionalize`. `autograd.grad` of what is computed from the arguments, too: inside
+of `vmap`, `jvp` and `jacfwd` alone, which record no graph of these, whatever the gradient is asked
+for; inside of `grad`, `jacrev`, `hessian` and `vjp` for what the function was not given.
 
 ## Why it matters
 The transforms differentiate and batch by themselves, and refuse both, whichever tensor they are
