@@ -67,6 +67,7 @@ def _run_generator(
         for loop in inside[len(outside) :] if outside else ():
             outside[-1].sizes.update(loop.sizes)  # but how long something is stays known
             outside[-1].fed_by.add(loop.number)
+            m.tape.feeding[loop.number] = outside[-1].number
         if outside:
             outside[-1].skipped = sum(loop.skipped for loop in inside[len(outside) :])
         given.items.append(value)

@@ -188,6 +188,8 @@ class Tape:
     branches: dict[object, int] = field(default_factory=dict)
     # what rules have worked out about it, once it is whole
     answers: dict[object, Any] = field(default_factory=dict)
+    # the loops of generators, each with the loop over what it yields: its rounds are in the other's
+    feeding: dict[int, int] = field(default_factory=dict)
     _kinds: defaultdict[type[Event] | str, list[Event]] = field(
         default_factory=functools.partial(defaultdict, list)
     )

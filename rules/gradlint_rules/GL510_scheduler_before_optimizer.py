@@ -164,13 +164,16 @@ def _is_told(event: SchedulerStep) -> bool:
 
 def _around(event: SchedulerStep, tape: Tape) -> tuple[tuple[int, int], ...]:
     """The rounds of loops around a scheduler's step, without a loop over schedulers: each steps in
-    one round of it.
+    one round of it. Of a generator's own loop, those of the loop over what it yields.
     """
     steps = [step.iteration for step in tape.of(OptimizerStep)]
     own = [one.iteration for one in tape.of(SchedulerStep) if one.scheduler is event.scheduler]
     around = event.iteration
     while len(around) > 1:
         *outer, (loop, number) = around
+        if tape.feeding.get(loop) == outer[-1][0]:
+            around = tuple(outer)
+            continue
         comes_round = any(
             other == loop and again != number for iteration in own for other, again in iteration
         )
