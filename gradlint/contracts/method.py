@@ -18,7 +18,9 @@ SPEAKING = loss.SPEAKING
 
 def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
     """The methods of a file that are losses by their names."""
-    return losses.of_methods(definitions) if losses.speaks_of_losses(source.text) else ()
+    return (
+        losses.of_methods(source.tree, definitions) if losses.speaks_of_losses(source.text) else ()
+    )
 
 
 def drive(

@@ -225,6 +225,8 @@ def of_unknown(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | 
             unknown.symbol.derive(("attribute", name), at.frame.text(at.node)), data=True
         )
     made = derived(m, unknown, "attribute", name, at.node, at.frame)
+    if m.session.parameters.is_tensor_field(unknown.symbol, name):
+        made.type = "tensor"
     if known is not None:
         # clear = optimizer.zero_grad; clear()
         m.state.setdefault("looked at", {})[made.symbol] = known

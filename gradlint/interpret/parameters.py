@@ -4,6 +4,7 @@ their annotations and defaults name.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 _FIELDS = {"bool": "bool", "int": "number", "float": "number", "str": "str"}
+_TENSOR = "Tensor"
 
 
 class Parameters:
@@ -139,16 +141,21 @@ class Parameters:
         """What the class of a parameter says that an attribute is: a number, a bool or a string; ""
         for others.
         """
+        found = (_FIELDS.get(said) for said in self._annotations(owner, name))
+        return next((kind for kind in found if kind is not None), "")
+
+    def is_tensor_field(self, owner: Symbol, name: str) -> bool:
+        """Whether the class of a parameter says that an attribute is a tensor: `state.h`, of
+        `class State(NamedTuple)`.
+        """
+        return next(self._annotations(owner, name), "") == _TENSOR
+
+    def _annotations(self, owner: Symbol, name: str) -> Iterator[str]:
+        """What the class of a parameter, and those above it, annotate an attribute with."""
         cls = self.classes.get(owner)
-        lineage = (
-            [each for each in cls.lineage() if isinstance(each, Class)] if cls is not None else []
-        )
-        kinds = (
-            kind
-            for each in lineage
-            if (kind := _FIELDS.get(_annotation_of(each, name))) is not None
-        )
-        return next(kinds, "")
+        for each in cls.lineage() if cls is not None else ():
+            if isinstance(each, Class) and (said := _annotation_of(each, name)):
+                yield said
 
 
 def _besides_none(annotation: ir.Node) -> ir.Node:
@@ -166,15 +173,22 @@ def _besides_none(annotation: ir.Node) -> ir.Node:
 
 
 def _annotation_of(cls: Class, name: str) -> str:
-    """The name that a class annotates an attribute with: of `std: float = 0.02`, float."""
+    """The name that a class annotates an attribute with: of `std: float = 0.02`, float; of
+    `h: torch.Tensor`, Tensor.
+    """
     for statement in cls.node.body:
         match statement:
-            case ir.Declare(name=found, annotation=ir.Name(id=kind)) if found == name:
-                return kind
-            case ir.Assign(targets=[ir.Name(id=found)], annotation=ir.Name(id=kind)) if (
-                found == name
-            ):
-                return kind
+            case ir.Declare(name=found, annotation=said) if found == name:
+                return _last_name(said)
+            case ir.Assign(targets=[ir.Name(id=found)], annotation=said) if found == name:
+                return _last_name(said)
+    return ""
+
+
+def _last_name(annotation: ir.Node | None) -> str:
+    match annotation:
+        case ir.Name(id=name) | ir.Attribute(name=name):
+            return name
     return ""
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from gradlint.program import hazards
+from gradlint.program import hazards, losses
 from gradlint.program.losses import Definition, Part
 
 _MODULES = ("Module", "ModuleList", "ModuleDict", "Sequential")
@@ -53,19 +53,39 @@ def _inherited(
     definitions: Sequence[Definition],
     tree: ast.Module,
 ) -> Iterator[Part]:
-    """The `forward` that a class inherits, where one of its own methods leads to a hazard: that
-    method leads to it.
+    """The `forward` that a class inherits, where one of its own methods leads to a hazard, or is
+    called by one that does: that method stands for it.
 
     That of a metric, which is updated and computed, measures.
     """
     if methods.keys() & _OF_METRICS:
         return
-    others = (each for each in methods.values() if each.path[1] != _MAKER)
+    others = [each for each in methods.values() if each.path[1] != _MAKER]
+    filled = _called_by_inherited(name, definitions, tree) if others else frozenset()
     first = next(
-        (each for each in others if hazards.may_reach([each], definitions, hazards.ANY, tree)), None
+        (
+            each
+            for each in others
+            if each.path[1] in filled or hazards.may_reach([each], definitions, hazards.ANY, tree)
+        ),
+        None,
     )
     if first is not None:
         yield Part((name, _FORWARD), first.node.lineno)
+
+
+def _called_by_inherited(
+    name: str, definitions: Sequence[Definition], tree: ast.Module
+) -> frozenset[str]:
+    """What the `forward` that a class inherits from one of its file calls, where that may do
+    something that a rule could report.
+    """
+    for base in losses.above(name, tree):
+        forward = next((each for each in definitions if each.path == (base, _FORWARD)), None)
+        if forward is not None:
+            does = hazards.may_reach([forward], definitions, hazards.ANY, tree)
+            return forward.called if does else frozenset()
+    return frozenset()
 
 
 def _takes_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -103,15 +103,54 @@ def _computing(
                 return
 
 
-def of_methods(definitions: Sequence[Definition]) -> Iterator[Part]:
+def of_methods(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
     """The methods of classes that are losses by their names, and compute one from what they are
-    given: `loss`, `critic_loss`.
+    given: `loss`, `critic_loss`; and those that a class inherits and fills in.
     """
-    for own in methods(definitions).values():
-        for name, each in own.items():
-            is_own = not any(map(_is_no_method, each.node.decorator_list))
-            if evidence.is_loss(name) and is_own and _has_shape(each.node, is_plain=False):
+    by_class = methods(definitions)
+    for name, own in by_class.items():
+        for each in own.values():
+            if _is_loss_method(each):
                 yield Part(each.path, each.line)
+        yield from _filled_in(name, own, by_class, tree)
+
+
+def _is_loss_method(method: Definition) -> bool:
+    is_own = not any(map(_is_no_method, method.node.decorator_list))
+    return evidence.is_loss(method.path[-1]) and is_own and _has_shape(method.node, is_plain=False)
+
+
+def _filled_in(
+    name: str,
+    own: Mapping[str, Definition],
+    by_class: Mapping[str, Mapping[str, Definition]],
+    tree: ast.Module,
+) -> Iterator[Part]:
+    """The losses that a class inherits from one of its file, and that call a method of its own:
+    that one stands for them.
+    """
+    overridden = set(own)
+    for base in above(name, tree):
+        inherited = by_class.get(base, {})
+        for method, each in inherited.items():
+            if method in overridden or not _is_loss_method(each):
+                continue
+            filled = next((found for called, found in own.items() if called in each.called), None)
+            if filled is not None:
+                yield Part((name, method), filled.line)
+        overridden |= inherited.keys()
+
+
+def above(name: str, tree: ast.Module) -> Iterator[str]:
+    """The classes of the file that a class inherits from, the nearest first."""
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    pending, seen = [name], {name}
+    for each in pending:
+        for base in map(ast.unparse, classes[each].bases if each in classes else ()):
+            if base not in seen:
+                seen.add(base)
+                pending.append(base)
+                yield base
 
 
 def _is_no_method(decorator: ast.expr) -> bool:

@@ -180,7 +180,8 @@ def _is_wanted(leaf: Value, arrival: Arrival) -> bool:
     # what is asked for is something else: this raises, or gives None
     if arrival.sink.sink == "autograd.grad":
         return True
-    if leaf is not arrival.loss and not arrival.tape.among(OptimizerStep, ZeroGrad):
+    has_steps = arrival.sink.assumed or arrival.tape.among(OptimizerStep, ZeroGrad)
+    if leaf is not arrival.loss and not has_steps:
         return True
     held = (value for optimizer in arrival.tape.optimizers() for value in optimizer.parameters)
     return any(leaf in ancestors(value) for value in held) or _is_handed_on(leaf, arrival)

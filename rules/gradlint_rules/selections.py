@@ -55,7 +55,7 @@ _FILLS = {"fill_diagonal", "fill"}
 _UNIONS = {"view", "or", "bitwise_or", "logical_or"}
 PRODUCTS = {"mul", "multiply"}
 # What these make of a selection can have elements although it has none:
-_OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add"}
+_OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add", "grad"}
 _OTHER_SHAPE |= {
     "setitem",
     "index_put",
