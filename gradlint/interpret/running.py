@@ -51,7 +51,7 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
         session.most = MOST_OF_A_PART
         at = source.code.span((entry.line, 0, entry.line, 0))
         session.contract, session.entered = entry.contract, source.code
-        session.driver = driving.driver_of(entry.contract, at, _name_of_part(entry))
+        session.driver = driving.driver_of(entry.contract, at, entry.part)
     while True:
         try:
             tapes = list(_paths(program, path, entry, session))
@@ -112,13 +112,6 @@ def _is_judged(made: tape.Tape) -> bool:
     return made.complete and (
         ended or any(event.assumed for event in made.events if isinstance(event, tape.Backward))
     )
-
-
-def _name_of_part(entry: Entry) -> str:
-    """What the user calls it: a function, the class whose objects are called, or a method."""
-    if entry.contract == "method":
-        return entry.name
-    return entry.function[0] if len(entry.function) == 2 else entry.name.rpartition(".")[2]
 
 
 def _path(

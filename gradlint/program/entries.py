@@ -51,6 +51,15 @@ class Entry:
     def name(self) -> str:
         return ".".join(self.function) or "<script>"
 
+    @property
+    def part(self) -> str:
+        """What the user calls a part: a function, the class whose objects are called, or a
+        method.
+        """
+        if self.contract == "method" or not self.function:
+            return self.name
+        return self.function[0] if len(self.function) == 2 else self.function[-1]
+
 
 @dataclass(eq=False)
 class _Definition:

@@ -84,7 +84,7 @@ class Part:
         batches = _Batches(owner, self._bound(called, module), is_loss=_PREDICTED in taken)
         helpers = _Helpers(called, owner, batches, self._begin_round)
         codes = drive.__code__, begin.__code__
-        self.driven = Driven(codes, entry.function[0], contracts()[name], _extent(module, entry))
+        self.driven = Driven(codes, entry.part, contracts()[name], _extent(module, entry))
         begin(
             drive,
             [getattr(helpers, each) for each in taken if hasattr(helpers, each)],
@@ -330,12 +330,20 @@ def _entry(module: ModuleType, path: tuple[str, ...], written: Any, otherwise: s
         if code is not None and code.co_filename == inspect.getfile(module)
         else 1
     )
-    fitting = [each for each in known if each.contract and each.function[: len(path)] == path]
+    fitting = [each for each in known if each.contract and _is_within(each, path)]
     return min(
         fitting,
         key=lambda each: each.contract == "constructor",
         default=Entry(path, line, False, otherwise),
     )
+
+
+def _is_within(entry: Entry, path: tuple[str, ...]) -> bool:
+    """Whether an entry is what a path names, or what is called of it; a loss that is a method is
+    named by itself.
+    """
+    is_called = entry.contract != "method" and entry.function[: len(path)] == path
+    return entry.function == path or is_called
 
 
 def _driver(contract: str, file: str, line: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
