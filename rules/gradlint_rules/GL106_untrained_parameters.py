@@ -115,7 +115,7 @@ from gradlint_rules.answers import asked, is_given, is_of_another
 from gradlint_rules.blocked import blocked_on
 from gradlint_rules.copies import WRITTEN
 from gradlint_rules.cuts import place
-from gradlint_rules.obstacles import Blocked, reached_from
+from gradlint_rules.obstacles import Blocked, nearest, reached_from
 from gradlint_rules.purpose import is_a_mistake, is_deliberate, is_of_the_part, least_meant
 from gradlint_rules.trained import follows, frozen, is_in, of_owners, trained_on, unused
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
@@ -146,7 +146,7 @@ def check(paths: Paths) -> Iterator[Report]:
         if not each.sink.assumed or _is_meant_to_train(each, paths)
     ]
     by_place: dict[Span, list[Blocked]] = {}
-    for blocked in least_meant(_untrained(found, paths)) if found else ():
+    for blocked in nearest(least_meant(_untrained(found, paths))) if found else ():
         by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])

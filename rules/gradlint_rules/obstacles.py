@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.tape import (
@@ -59,6 +59,37 @@ def behind_copies(sink: Backward, tape: Tape) -> Iterator[tuple[Value, Value, Va
             for source in computed:
                 for leaf in reached_from(source):
                     yield copy, source, leaf
+
+
+def nearest(found: Sequence[Blocked]) -> list[Blocked]:
+    """Of the obstacles before a parameter, those that a route from the loss meets first.
+
+    In `torch.tensor(loss_of(probs.log_prob(probs.sample())).item())` it is the `item()` that keeps
+    the gradient from the policy, whatever lies behind it.
+    """
+    by_use: dict[tuple[int, int], list[Blocked]] = {}
+    for blocked in found:
+        by_use.setdefault((id(blocked.sink), id(blocked.parameter)), []).append(blocked)
+    kept = {id(blocked) for group in by_use.values() for blocked in _first_of(group)}
+    return [blocked for blocked in found if id(blocked) in kept]
+
+
+def _first_of(group: Sequence[Blocked]) -> Sequence[Blocked]:
+    """Those of the obstacles before one parameter that no other one hides from the loss."""
+    if len(group) == 1:
+        return group
+    obstacles, met = {id(blocked.by) for blocked in group}, set[int]()
+    pending = [group[0].sink.value]
+    seen = {id(pending[0])}
+    for value in pending:
+        if id(value) in obstacles:
+            met.add(id(value))
+            continue
+        new = [source for source in value.inputs if id(source) not in seen]
+        seen.update(map(id, new))
+        pending += new
+    # what was copied into a leaf stands on no route
+    return [blocked for blocked in group if id(blocked.by) in met] or group
 
 
 def _is_obstacle(value: Value) -> bool:
