@@ -435,3 +435,35 @@ def test_gradients_that_are_cleared_in_place_are_known_for_as_long_as_it_goes_on
     rounds: int, condition: str, told: list[tuple[str, int]], tmp_path: pathlib.Path
 ) -> None:
     assert report(tmp_path, CLEARED.format(rounds=rounds, condition=condition))[0] == told
+
+
+LATE = """\
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+for step in range(12):
+    p = (model(torch.randn(8, 4)) * (1.0 if step < 8 else 400.0)).softmax(-1)
+    loss = LOSS
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        ("-p.log().mean()", "train.py:10 `loss.backward()`: this loss is not finite after 8 "),
+        ("p.sqrt().mean().nan_to_num()", "parameters are not finite after 12 "),
+        ("(p + 1e-6).log().mean()", ""),
+    ],
+)
+def test_a_nan_behind_the_recorded_steps_is_said(
+    loss: str, said: str, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "train.py").write_text(LATE.replace("LOSS", loss))
+    unseen = trace(tmp_path, "--output-format", "json", "train.py").report["unseen"]
+    assert [each for each in unseen if said in each] == unseen
+    assert len(unseen) == bool(said)

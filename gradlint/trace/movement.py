@@ -24,6 +24,7 @@ class Movement:
     def __init__(self) -> None:
         self._before: dict[Held, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
         self.moved: dict[Held, bool] = {}
+        self.is_broken = False  # what was finite is not any more
 
     def keep(self, parameters: Iterable[tuple[Held, torch.Tensor]]) -> None:
         """Take down the numbers of those that are new."""
@@ -36,7 +37,9 @@ class Movement:
         for held, (reference, before) in self._before.items():
             parameter = reference()
             if parameter is not None and _is_readable(parameter):
-                self.moved[held] = not torch.equal(before, _numbers(parameter))
+                now = _numbers(parameter)
+                self.moved[held] = not torch.equal(before, now)
+                self.is_broken |= bool(before.isfinite().all()) and not now.isfinite().all()
 
     @property
     def is_still(self) -> bool:

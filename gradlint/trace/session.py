@@ -124,7 +124,7 @@ class Session:
     def close(self) -> None:
         """Stop watching and undo what the probes replaced."""
         self.quiet = True
-        for each in (*self.on_end, self.movement.compare):
+        for each in (self.movement.compare, *self.on_end):
             self.guarded(each)
         if self.attention.runs_eagerly:
             torch.compiler.set_stance("default")

@@ -59,7 +59,8 @@ for i, x in enumerate(batches):
 ## Limits
 The counter must be one that the analysis can follow: it starts from a number that is written down.
 A traced run does not see by what rounds are counted, and says nothing of losses that are divided by
-that number.
+that number, but for those that an `Accelerator` divides. That its optimizer was not prepared, only
+a run shows.
 """
 
 from __future__ import annotations

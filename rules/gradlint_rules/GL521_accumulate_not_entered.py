@@ -72,6 +72,7 @@ from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
 
 SEVERITY = Severity.WARNING
+AT_RUN_TIME = True
 _MADE, _BACKWARD, _ENTERED = (
     "accelerator-divides",
     "accelerator-backward",

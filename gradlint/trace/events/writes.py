@@ -72,6 +72,7 @@ def fact(assembler: Assembler, note: Note) -> Iterator[tape.Event]:
         else None,
         module=module_of(assembler, note),
         detail=note.facts["detail"],
+        related=((at(note.facts["related"]), "made"),) if "related" in note.facts else (),
     )
 
 

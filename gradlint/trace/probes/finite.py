@@ -15,8 +15,10 @@ import torch
 
 from gradlint.trace.capture import is_captured
 from gradlint.trace.explain import lineage, maker_of, nodes, saved
+from gradlint.trace.frames import nearest
 from gradlint.trace.records import ROW_OF_NOTHING, Op
 from gradlint.trace.session import Session
+from gradlint.trace.source import seen_at
 from gradlint.trace.steppers import Stepper
 
 _SUSPECTS = frozenset([
@@ -31,6 +33,7 @@ def install(session: Session) -> None:
     watch = _Watch(session)
     session.on_loss.append(watch.look)
     session.on_step.append(watch.judge)
+    session.on_end.append(watch.end)
 
 
 class _Watch:
@@ -43,14 +46,12 @@ class _Watch:
 
     def look(self, loss: torch.Tensor, op: Op) -> None:
         """Before a backward: hook the operations that may make its gradients infinite."""
-        if (
-            self.is_over
-            or not self.session.recording
-            or not loss.requires_grad
-            or isinstance(op.number, Stepper)
-        ):
+        if self.is_over or not loss.requires_grad or isinstance(op.number, Stepper):
             return
         if is_captured(loss):
+            return
+        if not self.session.recording:
+            self._look_lightly(loss)
             return
         suspects = [
             node for node in nodes([loss]) if node.name().partition("Backward")[0] in _SUSPECTS
@@ -67,6 +68,26 @@ class _Watch:
             self.suspect = self.suspect or softmax
             for node in suspects:
                 node.register_hook(self._hook(node, op))
+
+    def _look_lightly(self, loss: torch.Tensor) -> None:
+        """In a step that is only watched, whether the loss is a number still; to ask waits for a
+        device that is not the CPU.
+        """
+        with self.session.paused():
+            self.is_over = loss.device.type == "cpu" and not _is_finite([loss])
+        if self.is_over:
+            self._say(f"{seen_at(nearest())}: this loss is not finite")
+
+    def end(self) -> None:
+        """At the end: whether what was trained consists of numbers."""
+        if not self.is_over and self.session.movement.is_broken:
+            self._say("parameters are not finite")
+
+    def _say(self, what: str) -> None:
+        self.session.blind[
+            f"{what} after {self.session.step} optimizer steps, and what made it so was not "
+            "recorded: --level record shows it"
+        ] = None
 
     def judge(self) -> None:
         """After a step: what was suspected is to blame where a parameter's gradient came out not
