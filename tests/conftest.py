@@ -3,11 +3,14 @@
 import io
 import os
 import pathlib
+import shutil
 import sys
+import tempfile
 from typing import Any
 
 import pytest
 from commandline import Ran, Run
+from truth import RUNS
 
 from gradlint.cli import main
 
@@ -56,6 +59,14 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Ran(left.value.code, *capsys.readouterr())
 
     return run_command
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Several tests look at the same run of a program: what it did is kept for the session."""
+    if RUNS not in os.environ:
+        os.environ[RUNS] = folder = tempfile.mkdtemp()
+        config.add_cleanup(lambda: shutil.rmtree(folder))
+        config.add_cleanup(lambda: os.environ.__delitem__(RUNS))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from programs import OUTCOMES, Case, Marker, Place, Program, cases, disagreements, read_markers
-from truth import Record, observe
+from truth import Record, alone
 
 from gradlint.finding import Finding, Span
 from gradlint.fix.attach import Files, with_fixes
@@ -97,7 +97,7 @@ def test_a_case_is_whole(case: Case) -> None:
 
 
 def _run(case: Case, side: str) -> Record:
-    return observe(case.folder / side, case.entry)
+    return alone(case.folder / side, case.entry)
 
 
 def _relative(path: str, folder: pathlib.Path) -> str:

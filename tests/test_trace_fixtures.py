@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 from programs import Case, Marker, Place, cases, disagreements
-from traced import Traced, plain, trace
+from traced import trace
+from truth import Record, alone, observe
 
 from gradlint.rule import at_run_time
 
@@ -33,7 +34,7 @@ def test_a_traced_run_computes_the_same_and_says_what_the_markers_say(
         if not importlib.util.find_spec(package):
             pytest.skip(f"needs {package}")
     folder, report = case.folder / side, tmp_path / "report.json"
-    alone = plain(folder, case.entry)
+    left_alone = _left(alone(folder, case.entry))
     watched = trace(
         folder,
         "--fail-on",
@@ -44,9 +45,10 @@ def test_a_traced_run_computes_the_same_and_says_what_the_markers_say(
         str(report),
         case.entry,
     )
-    if not case.varies(side) and _left(watched) != _left(alone):
-        assert _left(plain(folder, case.entry)) != _left(alone), (
-            f"only left alone it is the same twice\n{watched.err}"
+    left = watched.code, _printed(watched.out), watched.steps, watched.digest
+    if not case.varies(side) and left != left_alone:
+        assert _left(observe(folder, case.entry)) != left_alone, (
+            f"only left alone it is the same twice\n{left}\n{left_alone}\n{watched.err}"
         )
     reported = json.loads(report.read_text())
     assert not [unseen for unseen in reported["unseen"] if "fault" in unseen]
@@ -65,9 +67,14 @@ def test_a_bug_that_a_run_shows_otherwise_says_why() -> None:
             assert not shown or case.before.get("trace_why"), case.name
 
 
-def _left(run: Traced) -> tuple[object, ...]:
-    """What must be the same; ranks print in any order."""
-    return run.code, sorted(_TIME.sub("", run.out).splitlines()), run.steps, run.digest
+def _left(run: Record) -> tuple[object, ...]:
+    """What must be the same."""
+    return run.code, _printed(run.out), run.ended, run.digest
+
+
+def _printed(out: str) -> list[str]:
+    """What a program printed; ranks print in any order."""
+    return sorted(_TIME.sub("", out).splitlines())
 
 
 def _claims(case: Case, side: str) -> Iterator[Marker]:

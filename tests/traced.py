@@ -177,10 +177,12 @@ class Digest:
                 parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
             )
 
+    @property
+    def value(self) -> str:
+        return self._hash.hexdigest()
+
     def write(self, file: str) -> None:
-        pathlib.Path(file).write_text(
-            json.dumps({"digest": self._hash.hexdigest(), "steps": self.steps})
-        )
+        pathlib.Path(file).write_text(json.dumps({"digest": self.value, "steps": self.steps}))
 
 
 def _keep_replicas() -> None:

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import functools
 import gc
+import hashlib
 import json
 import os
 import pathlib
@@ -19,6 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -38,6 +40,11 @@ class Record:
     checksum: float = 0.0  # where the parameters ended
     live: list[int] = field(default_factory=list)  # tensors with a grad_fn alive at each step
     warnings: list[str] = field(default_factory=list)
+    code: int = 0  # its exit code (negative: the signal that ended it)
+    out: str = ""  # what it printed
+    # over the bytes of the parameters after each step that ended, and the number of those
+    digest: str = ""
+    ended: int = 0
 
     def fault(self, untrained_allowed: int = 0) -> str:
         """Why this is no program that trains, or ""."""
@@ -50,6 +57,7 @@ class Record:
         return "a gradient or parameter is not finite" if self.nonfinite else ""
 
 
+RUNS = "GRADLINT_TEST_RUNS"  # the folder with the runs of a session
 TRIES = 3  # of a program whose ranks lost each other
 
 
@@ -64,6 +72,21 @@ def observe(folder: pathlib.Path, entry: str = "train.py", seconds: int = 60) ->
         if not lost(record.exception):
             return record
     return _observe(folder, entry, seconds)
+
+
+def alone(folder: pathlib.Path, entry: str = "train.py") -> Record:
+    """The same, run once for all tests of a session that ask for it, whichever process asks."""
+    known = os.environ.get(RUNS)
+    if known is None:
+        return observe(folder, entry)
+    name = hashlib.blake2b(f"{folder.resolve()} {entry}".encode(), digest_size=16).hexdigest()
+    file = pathlib.Path(known, f"{name}.json")
+    if not file.exists():
+        record = observe(folder, entry)
+        begun = file.with_suffix(f".{os.getpid()}")
+        begun.write_text(json.dumps(asdict(record)))
+        begun.replace(file)
+    return Record(**json.loads(file.read_text()))
 
 
 def lost(told: str) -> bool:
@@ -170,7 +193,9 @@ def _live_tensors() -> int:
 
 def _run(script: str) -> Record:
     """Run `script` as `__main__` in this process."""
-    watch = Watch()
+    from traced import Digest
+
+    watch, digest = Watch(), Digest()
     watch.install()
     sys.argv = [script]
     sys.path[0] = os.path.dirname(script)
@@ -181,25 +206,38 @@ def _run(script: str) -> Record:
             runpy.run_path(script, run_name="__main__")
         except SystemExit as stop:
             watch.record.exception = f"SystemExit: {stop.code}" if stop.code else ""
+            watch.record.code = stop.code if isinstance(stop.code, int) else bool(stop.code)
         except BaseException as error:
             watch.record.exception = f"{type(error).__name__}: {error}"
+            watch.record.code = 1
+    _leave()
+    watch.record.digest, watch.record.ended = digest.value, digest.steps
     watch.record.warnings = sorted({str(warning.message) for warning in caught})
     return watch.finish()
 
 
+def _leave() -> None:
+    """What Python does before it leaves."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+
+
 def _forked(run: Callable[[], Record], folder: str, seconds: int) -> Record:
-    """What `run` gives in a forked child that works in `folder`, silent and killed after
-    `seconds`.
+    """What `run` gives in a forked child that works in `folder` and is killed after `seconds`, with
+    what it printed.
     """
-    with tempfile.TemporaryFile() as answer:
+    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as printed:
         child = os.fork()
         if child == 0:
             try:
                 os.setsid()
                 signal.alarm(seconds)
                 nothing = os.open(os.devnull, os.O_RDWR)
-                for stream in (0, 1, 2):
-                    os.dup2(nothing, stream)
+                for stream, file in enumerate((nothing, printed.fileno(), nothing)):
+                    os.dup2(file, stream)
                 os.chdir(folder)
                 answer.write(json.dumps(asdict(run())).encode())
                 answer.flush()
@@ -210,12 +248,17 @@ def _forked(run: Callable[[], Record], folder: str, seconds: int) -> Record:
             os.killpg(child, signal.SIGKILL)  # what it started and left behind
         answer.seek(0)
         text = answer.read()
+        printed.seek(0)
+        out = printed.read().decode(errors="replace")
     ended = (
         f"signal {os.WTERMSIG(status)} (limit {seconds} s)"
         if os.WIFSIGNALED(status)
         else "no record"
     )
-    return Record(**json.loads(text)) if text else Record(exception=ended)
+    code = os.waitstatus_to_exitcode(status)
+    record = Record(**json.loads(text)) if text else Record(exception=ended, code=code)
+    record.out = out
+    return record
 
 
 def _warm_up() -> None:
