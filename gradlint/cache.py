@@ -233,16 +233,22 @@ def _stamp(folder: Path) -> str:
     known = _read_stamp(folder / _STAMP)
     if known.get("state") == state and "texts" in known:
         return known["texts"]
-    texts = digest(
-        "".join(
-            f"{path.relative_to(top)} {digest(path.read_bytes())}\n" for top, path in found
-        ).encode()
-    )
+    texts = _texts_of(tuple(found), state)
     if folder.is_dir():
         # where nothing can be kept, that is told when results are written
         with contextlib.suppress(OSError):
             _write(folder / _STAMP, json.dumps({"state": state, "texts": texts}))
     return texts
+
+
+@functools.lru_cache(maxsize=1)
+def _texts_of(found: tuple[tuple[Path, Path], ...], state: str) -> str:
+    """What stands for the texts of the files, in the state in which they are."""
+    return digest(
+        "".join(
+            f"{path.relative_to(top)} {digest(path.read_bytes())}\n" for top, path in found
+        ).encode()
+    )
 
 
 def _read_stamp(file: Path) -> Mapping[str, str]:
