@@ -183,7 +183,9 @@ def set_attribute(
             else:
                 owner.attrs[name] = value
         case Tensor():
-            setter = find_method("torch.Tensor", f"__set_{name}__")
+            setter = find_method("torch.Tensor", f"__set_{name}__") or find_method(
+                "torch.Tensor", "__set_*__"
+            )
             if setter is not None:
                 setter(m, owner, at)
             else:

@@ -17,35 +17,54 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library.holdings import parameters_in
-from gradlint.library.structure import MODULE, named_parameters
+from gradlint.library.structure import named_parameters
 from gradlint.tape import Kind, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
     from gradlint.interpret.scopes import Frame
-MISSPELT = frozenset(
+_FLAG = "requires_grad"
+# more than a slip away from it
+_TAKEN_FOR_IT = frozenset(
     [
-        "require_grad",
-        "require_grads",
         "requires_grads",
-        "required_grad",
         "require_gradient",
         "requires_gradient",
         "requires_gradients",
-        "requiresGrad",
-        "requiresgrad",
-        "requires_Grad",
-        "requieres_grad",
         "requires_grade",
         "grad_required",
-        "requiregrad",
-        "requires_grd",
         "need_grad",
         "needs_grad",
         "trainable",
         "requires_grad_",
     ]
 )
+_SLIPS = 2
+
+
+def is_misspelt(name: str) -> bool:
+    """Whether an attribute is `requires_grad` but for a slip: letters that are swapped, left out,
+    or wrong. What is derived from that name, `_requires_grad`, is one of the program's own.
+    """
+    is_slip = _FLAG not in name and _slips(name.lower(), _FLAG) <= _SLIPS
+    return name in _TAKEN_FOR_IT or is_slip
+
+
+def _slips(word: str, meant: str) -> int:
+    """By how many letters two words differ; two that are swapped count as one (the distance of
+    Damerau and Levenshtein).
+    """
+    if abs(len(word) - len(meant)) > _SLIPS:
+        return _SLIPS + 1
+    before: list[int] = []
+    row = list(range(len(meant) + 1))
+    for i, letter in enumerate(word, 1):
+        before, last, row = row, before, [i]
+        for j, other in enumerate(meant, 1):
+            least = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != other))
+            is_swap = i > 1 and j > 1 and word[i - 2] == other and letter == meant[j - 2]
+            row.append(min(least, last[j - 2] + 1) if is_swap else least)
+    return row[-1]
 
 
 def is_named(node: Value, call: Call) -> bool:
@@ -123,16 +142,13 @@ def freezes_module(m: Machine, module: Instance | Object, call: Call) -> None:
                 in_vain(m, node, "module", call)
 
 
-def register_misspelt(name: str) -> None:
-    @method(("torch.Tensor", MODULE), f"__set_{name}__")
-    def handler(m: Machine, receiver: Tensor | Instance | Object, call: Call) -> Abstract:
-        misspelt(m, receiver, call)
-        receiver.attrs[name] = call.args[0]
-        return call.args[0]
-
-
-for _name in sorted(MISSPELT):
-    register_misspelt(_name)
+@method("torch.Tensor", "__set_*__")
+def set_attribute(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    """`tensor.name = value` of a name that torch does not know."""
+    if is_misspelt(call.name):
+        misspelt(m, tensor, call)
+    tensor.attrs[call.name] = call.args[0]
+    return call.args[0]
 
 
 def misspelt(m: Machine, receiver: Abstract, call: Call) -> None:

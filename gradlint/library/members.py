@@ -55,7 +55,7 @@ def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract
     """`module.name = value`, in a container also in the place of the item of that name."""
     if call.name == "requires_grad":
         freezing.freezes_module(m, module, call)
-    elif call.name in freezing.MISSPELT:
+    elif freezing.is_misspelt(call.name):
         freezing.misspelt(m, module, call)
     elif call.name == "training":
         _put_in_mode(m, module, call)
