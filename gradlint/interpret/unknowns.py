@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import tensors
+from gradlint.interpret import tensors, wrapped
 from gradlint.interpret.registry import (
     notify,
 )
@@ -27,6 +27,7 @@ def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
     known = known or m.session.parameters.called_as(m, function.symbol)
     if known is not None:
         return m.call(known, call)
+    wrapped.run(m, function.symbol, call)
     if (
         function.data
         and function.origin is None
@@ -38,6 +39,7 @@ def call_unknown_value(m: Machine, function: Unknown, call: Call) -> Abstract:
         function.data = False
         return call_unknown(m, function.symbol, call)
     made = Unknown(function.symbol.derive(_asked(m, call), call.frame.text(call.node)), data=True)
+    wrapped.note(m, made.symbol, call)
     _note_listing(m, made, call)
     _note_counting(m, made, function.symbol, call)
     return made
@@ -80,6 +82,7 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     _note_listing(m, result, call)
     _note_counting(m, result, symbol, call)
     m.nodes[result.symbol] = made
+    wrapped.note(m, result.symbol, call)
     m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
     return result
 

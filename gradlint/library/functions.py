@@ -3,7 +3,8 @@
 Facts for the rules: `ctx-tensor` (an input or output, `detail` says which, is kept as `ctx.name`),
 `saved-no-tensor` (`save_for_backward` is given something else, which `detail` names),
 `function-not-applied` (an instance of a Function is called; `detail` is "forward": its forward is,
-without `apply`, or "made": the class itself is, with tensors), `input-written` (`forward` wrote an
+without `apply`, "backward": its backward is, by hand, or "made": the class itself is, with
+tensors), `input-written` (`forward` wrote an
 input in place and gave `value` back without `mark_dirty`), `gradients` (a return of `backward` does
 not fit the inputs; `detail` says how: how many gradients, how many inputs, and what is wrong).
 """
@@ -269,6 +270,18 @@ def take_forward(m: Machine, cls: Class, call: Call) -> Abstract:
         return machine.call(forward, at)
 
     return Builtin("forward", run, wraps=forward)
+
+
+@method(FUNCTION, "taken.backward")
+def take_backward(m: Machine, cls: Class, call: Call) -> Abstract:
+    """`MyFunction.backward(ctx, grad)`: the program computes the gradients itself."""
+    backward = call.args[0]
+
+    def run(machine: Machine, at: Call) -> Abstract:
+        _note_not_applied(machine, cls, at, "backward")
+        return machine.call(backward, at)
+
+    return Builtin("backward", run, wraps=backward)
 
 
 def _note_not_applied(m: Machine, cls: Class, call: Call, how: str) -> None:

@@ -76,6 +76,7 @@ assert weight.grad.tolist() == [2, 2, 2]
 ## What it does not report
 - A `forward` without `@staticmethod` that is only ever applied: it works.
 - A `forward` called inside the `forward` of another function, or under `no_grad`.
+- A function whose `forward` and `backward` are both called by hand, to compare them.
 
 ## Limits
 Functions without a `backward` of their own are of no interest here.
@@ -88,7 +89,7 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact
+from gradlint.tape import Fact, Tape
 from gradlint_rules.functions import applied
 from gradlint_rules.uncut import unsafe
 
@@ -97,12 +98,23 @@ SEVERITY = Severity.ERROR
 
 def check(paths: Paths) -> Iterator[Report]:
     """The calls that go around `apply`."""
-    for event in paths.some(lambda tape: tape.facts("function-not-applied")):
+    for event in paths.some(_around_apply):
         yield _report(event)
 
 
+def _around_apply(tape: Tape) -> Iterator[Fact]:
+    """The calls of functions whose `backward` the program does not call itself."""
+    calls = tape.facts("function-not-applied")
+    by_hand = {_name(call) for call in calls if call.detail == "backward"}
+    yield from (call for call in calls if _name(call) not in by_hand)
+
+
+def _name(call: Fact) -> str:
+    return call.related[0][1]
+
+
 def _report(fact: Fact) -> Report:
-    name = fact.related[0][1]
+    name = _name(fact)
     remedy = f"Call `{name}.apply(…)`."
     if fact.detail == "instance":
         return Report(
