@@ -17,7 +17,7 @@ LAYERS = (
     "room", "watch",
     "parallel", "finding", "tape/", "coverage", "paths", "rule", "rules/", "completion",
     "fingerprint", "report/",
-    "ignore", "settings", "config", "source/", "library/effects", "ir/", "interpret/", "program/", "contracts/",
+    "ignore", "settings", "config", "source/", "library/effects", "library/layer_effects", "ir/", "interpret/", "program/", "contracts/",
     "program/entries", "interpret/driving", "interpret/session",
     "interpret/entering", "interpret/running", "library/", "digests", "records",
     "holding", "cache", "analyzer",

@@ -15,7 +15,7 @@ from torch import nn
 
 from gradlint import library
 from gradlint.interpret.lineage import bases, canonical
-from gradlint.library.effects import layer
+from gradlint.library.layer_effects import layer
 
 SETUP = """
 import torch

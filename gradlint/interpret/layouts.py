@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.shapes import BY_ELEMENT, FRESH
 from gradlint.interpret.symbols import Symbol
-from gradlint.library.effects import layer, lookup, order
+from gradlint.library.effects import lookup, order
+from gradlint.library.layer_effects import layer
 from gradlint.tape import Kind, Value
 
 if TYPE_CHECKING:

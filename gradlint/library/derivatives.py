@@ -27,7 +27,8 @@ from gradlint.library.autograd import (
     raise_as_torch_does,
     refuse_in_transform,
 )
-from gradlint.library.effects import is_loss_function, layer, lookup
+from gradlint.library.effects import lookup
+from gradlint.library.layer_effects import is_loss_function, layer
 from gradlint.tape import Cut, Kind, Value
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ in.
 """
 
 from gradlint.interpret.lineage import alias, parent
-from gradlint.library.effects import layer_bases
+from gradlint.library.layer_effects import layer_bases
 
 _HOMES = (
     "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance",

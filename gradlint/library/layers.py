@@ -29,7 +29,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 from gradlint.library import losses
 from gradlint.library.containers import fill_container
-from gradlint.library.effects import LayerEffect, layer
+from gradlint.library.layer_effects import LayerEffect, layer
 from gradlint.library.modules import cast_module
 from gradlint.library.parameters import make_parameter
 from gradlint.library.results import INDICES

@@ -12,7 +12,7 @@ from gradlint import evidence, tape
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import on
 from gradlint.interpret.values import Abstract, Call, Const, Object, Tensor, Unknown
-from gradlint.library.effects import is_loss_function
+from gradlint.library.layer_effects import is_loss_function
 from gradlint.tape import Value
 
 if TYPE_CHECKING:

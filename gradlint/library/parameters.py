@@ -30,7 +30,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.library import freezing, holdings
-from gradlint.library.effects import LayerEffect
+from gradlint.library.layer_effects import LayerEffect
 from gradlint.library.members import adopt
 from gradlint.library.structure import MODULE, is_parameter, named_parameters, parts
 from gradlint.tape import DType, Kind

@@ -21,7 +21,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
-from gradlint.library.effects import LayerEffect
+from gradlint.library.layer_effects import LayerEffect
 from gradlint.library.structure import CONTAINERS, is_module, modules, parts
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret.values import Abstract, Call, Const, Lib, Object, Tensor
 from gradlint.library.devices import DEVICE, goes_to, is_made_there, names_device, type_of
-from gradlint.library.effects import layer, lookup
+from gradlint.library.effects import lookup
+from gradlint.library.layer_effects import layer
 from gradlint.tape import DType, Kind, Value
 
 if TYPE_CHECKING:

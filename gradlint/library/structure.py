@@ -18,7 +18,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
-from gradlint.library.effects import layer
+from gradlint.library.layer_effects import layer
 from gradlint.tape import Kind
 
 if TYPE_CHECKING:

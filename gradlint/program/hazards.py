@@ -19,7 +19,8 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from gradlint import memo
-from gradlint.library.effects import Effect, is_loss_function, lookup, parameters, singular
+from gradlint.library.effects import Effect, lookup, singular
+from gradlint.library.layer_effects import is_loss_function, parameters
 from gradlint.source import effects
 from gradlint.tape import May
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from gradlint.library.effects import is_loss_function, lookup
+from gradlint.library.effects import lookup
+from gradlint.library.layer_effects import is_loss_function
 
 # Attributes whose value is a tensor that shares something with the one they are read from.
 _DESCRIPTORS = frozenset({"__get__", "__set__", "__delete__"})

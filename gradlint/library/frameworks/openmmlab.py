@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gradlint.interpret.lineage import alias, parent
 from gradlint.interpret.registry import function
 from gradlint.interpret.values import TRUE, Abstract, Call, Const, Lib, Mapping, Object
-from gradlint.library.effects import layer
+from gradlint.library.layer_effects import layer
 from gradlint.library.python.results import text
 
 if TYPE_CHECKING:

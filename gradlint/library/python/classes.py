@@ -35,7 +35,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
-from gradlint.library.effects import layer
+from gradlint.library.layer_effects import layer
 from gradlint.library.python.results import fresh, text
 from gradlint.tape import Kind
 
