@@ -269,9 +269,16 @@ def _forget(m: Machine, instance: Instance, name: str, tree: ast.Module) -> None
             )
             if m.session.contract and isinstance(value, Const):
                 m.state.setdefault("defaults", {})[made.symbol] = value.value
+            elif m.session.contract == "forward" and _is_empty(value):
+                m.state.setdefault("left empty", set()).add(made.symbol)
     m.state["stepped elsewhere"] = [
         known[each] for each in sorted(m.session.elsewhere.stepped & known.keys())
     ]
+
+
+def _is_empty(value: Abstract) -> bool:
+    """Whether it is a container with nothing in it: hooks that nobody has registered yet."""
+    return isinstance(value, Sequence | Mapping) and not value.open and not value.items
 
 
 def _is_plain(value: Abstract) -> bool:

@@ -18,6 +18,7 @@ from gradlint.interpret.looping import Loop
 from gradlint.interpret.machine import MAX_ITEMS
 from gradlint.interpret.scopes import BREAK, CONTINUE, Branch, Frame, Signal
 from gradlint.interpret.storage import assign
+from gradlint.interpret.symbols import Symbol, Test
 from gradlint.interpret.tables import EXECUTE, handles
 from gradlint.interpret.values import (
     Abstract,
@@ -27,6 +28,7 @@ from gradlint.interpret.values import (
     Instance,
     Object,
     Sequence,
+    Unknown,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 from gradlint.source.blocks import ends_early
@@ -109,6 +111,8 @@ def _round(
 
 @handles(EXECUTE, ir.For)
 def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
+    if _is_left_empty(m, node, frame):
+        return m.execute(node.otherwise, frame)
     iterable = m.evaluate(node.iterable, frame)
     ended: list[Signal] = []
     over = "window" if is_window(iterable) else "for"
@@ -145,6 +149,30 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     if ended:
         return ended[0] if ended[0].kind == "return" else None
     return m.execute(node.otherwise, frame)
+
+
+def _is_left_empty(m: Machine, node: ir.For, frame: Frame) -> bool:
+    """Whether a container of a part has nothing in it on this path, as its constructor has left it.
+
+    `for hook in self.hooks.values():`, where another method registers hooks: most objects have
+    none.
+    """
+    left_empty: set[Symbol] = m.state.get("left empty", set())
+    match node.iterable:
+        case ir.Call(function=ir.Attribute(target=ir.Attribute() as held)):  # `self.hooks.values()`
+            pass
+        case ir.Attribute() as held:
+            pass
+        case _:
+            return False
+    container = m.evaluate(held, frame) if left_empty else None
+    if not isinstance(container, Unknown) or container.symbol not in left_empty:
+        return False
+    filled = conditions.boolean(m, Test(container.symbol, "true"), frame.text(held))
+    known = conditions.truth(m, filled)
+    if known is None:
+        known = conditions.choose(m, filled, held, frame, default=False, whole=node)
+    return not known
 
 
 def _steps_in(m: Machine, node: ir.For, frame: Frame) -> bool:
