@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import layouts
-from gradlint.library.effects import Effect, flattens
+from gradlint.interpret.batches import batches_lie_apart
+from gradlint.library.effects import Effect, flattens, joins_batches
 from gradlint.tape import Saved, Value
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def save_as_listed(made: Value, named: Many[tuple[str, Value]], effect: Effect) 
 
 def _is_copied(source: Value, name: str, effect: Effect) -> bool:
     """Whether an operation saves a copy: it joins axes that lie apart."""
+    if joins_batches(effect):
+        return batches_lie_apart(source)
     return name == effect.argument(0) and flattens(effect) and layouts.lie_apart(source)
 
 

@@ -180,6 +180,16 @@ def _flattening() -> frozenset[str]:
     return frozenset(read("composites.toml")["flattens"]["ops"].split())
 
 
+@functools.cache
+def _joining_batches() -> frozenset[str]:
+    return frozenset(_read("composites.toml")["flattens"]["batches"].split())
+
+
+def joins_batches(effect: Effect) -> bool:
+    """Whether an operation joins all axes of its inputs but the last two before it saves them."""
+    return effect.name in _joining_batches()
+
+
 def flattens(effect: Effect) -> bool:
     """Whether an operation joins all axes of its input but the last before it saves it."""
     return effect.name in _flattening()
