@@ -164,10 +164,11 @@ def _any_attribute(m: Machine, call: Call, value: Abstract) -> Abstract:
 
 def _by_option(m: Machine, call: Call, value: Abstract) -> Abstract | None:
     """What `getattr(losses, args.loss)` finds: what a dict of all that can be chosen has under that
-    name.
+    name. Most objects of a part are made with its defaults: `activation: str = "ReLU"`.
     """
     name = call.args[1]
-    choices, default = m.state.get("options", {}).get(m.symbol(name)) or (None, None)
+    by_default = Const(m.state.get("defaults", {}).get(m.symbol(name)))
+    choices, default = m.state.get("options", {}).get(m.symbol(name)) or (None, by_default)
     names = choices.items if isinstance(choices, Sequence) and not choices.open else [default]
     words = [
         each.value for each in names if isinstance(each, Const) and isinstance(each.value, str)
