@@ -182,7 +182,7 @@ def _flattening() -> frozenset[str]:
 
 @functools.cache
 def _joining_batches() -> frozenset[str]:
-    return frozenset(_read("composites.toml")["flattens"]["batches"].split())
+    return frozenset(read("composites.toml")["flattens"]["batches"].split())
 
 
 def joins_batches(effect: Effect) -> bool:
