@@ -8,8 +8,8 @@ import ast
 from collections.abc import Callable, Collection
 from typing import Any
 
+from gradlint.ir import drains, patterns
 from gradlint.ir import nodes as ir
-from gradlint.ir import patterns
 from gradlint.ir.operators import BINARY, COMPARE, UNARY
 from gradlint.ir.scopes import leaves, scope
 from gradlint.source import document
@@ -314,6 +314,8 @@ class _Lowering:
         )
 
     def _While(self, node: ast.While) -> ir.Node:
+        if (drained := drains.as_for(node)) is not None:
+            return self._For(drained)
         return ir.While(
             _at(node),
             self.expression(node.test),
