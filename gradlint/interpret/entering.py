@@ -188,7 +188,7 @@ def _note_cases(m: Machine, test: Function) -> None:
 def _object(m: Machine, cls: Class, call: Call) -> Instance:
     instance = Instance(cls, at=call.frame.span(call.node))
     calls.prepare(m, instance)
-    depth = len(m.running)
+    depth, before = len(m.running), m.steps
     m.oracle.prepares = True
     try:
         known = driving.typed_by_defaults(m, m.session.member_of(cls, "__init__"))
@@ -211,6 +211,7 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
             instance = Instance(cls, at=instance.at)
             calls.prepare(m, instance)
     m.oracle.prepares = False
+    m.session.prepared += m.steps - before
     return instance
 
 
