@@ -37,7 +37,7 @@ MOST_LOST = 3
 MOST_SILENT = 2_000  # of a script that does not speak of training, and has come to none
 MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a training step
 MOST_OF_A_PART = MAX_STEPS  # of a part, on one path
-MOST_OF_A_PARTS_PATHS = 6_000  # without those of its constructor, behind which no more are begun
+MOST_OF_A_PARTS_PATHS = 6_000  # constructor apart, behind which no more are begun
 
 
 def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> list[tape.Tape]:
