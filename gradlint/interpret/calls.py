@@ -11,7 +11,7 @@ from gradlint.interpret import calm
 from gradlint.interpret.gaps import BACKWARDS, GiveUp, Overrun
 from gradlint.interpret.lineage import canonical, is_a
 from gradlint.interpret.machine import MAX_DEPTH, MAX_RECURSION, MAX_UNKNOWN, Raised
-from gradlint.interpret.registry import FALLBACKS, FUNCTIONS, find_method, notify
+from gradlint.interpret.registry import AROUND, FALLBACKS, FUNCTIONS, find_method, notify
 from gradlint.interpret.scopes import BREAK, Frame
 from gradlint.interpret.tables import CALL, handles
 from gradlint.interpret.unknowns import call_unknown
@@ -30,6 +30,7 @@ from gradlint.interpret.values import (
     Sequence,
     Tensor,
     Unknown,
+    function_of,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
 from gradlint.ir.lower import body
@@ -252,10 +253,14 @@ def _note_source(m: Machine, given: Abstract, call: Call) -> None:
 @handles(CALL, Bound)
 def call_bound(m: Machine, bound: Bound, call: Call) -> Abstract:
     args = [bound.receiver, *call.args]
-    return m.call(
-        bound.function,
-        Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest),
-    )
+    given = Call(call.name, args, call.kwargs, call.node, call.frame, call.open, rest=call.rest)
+    run_it = functools.partial(m.call, bound.function, given)
+    written, receiver = function_of(bound.function), bound.receiver
+    if written is None or written.name not in AROUND or not isinstance(receiver, Instance):
+        return run_it()
+    base, handler = AROUND[written.name]
+    is_derived = any(is_a(library, base) for library in receiver.cls.libraries())
+    return handler(m, receiver, call, run_it) if is_derived else run_it()
 
 
 @handles(CALL, Builtin)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
+from gradlint.interpret.registry import notify
 from gradlint.interpret.saving import refuse_inference, save_as_listed, saved_values
 from gradlint.interpret.tensors import operation
 from gradlint.interpret.values import (
@@ -122,6 +123,7 @@ def write(
         effect is not None and effect.maps_input,
     )  # fmt: skip
     if not raises:
+        notify("written", m, tensor)
         storage.version = version
         storage.writes.append(done)
         for earlier in _counted_on(tensor, storage):

@@ -20,6 +20,8 @@ FunctionHandler = Callable[[Any, Call], Abstract]
 MethodHandler = Callable[[Any, Any, Call], Abstract]
 Method = TypeVar("Method", bound=MethodHandler)
 AttributeHandler = Callable[[Any, Any, Call], Abstract | None]
+# what is done around a method of the program: its machine, object and call, and what runs it
+Around = Callable[[Any, Any, Call, Callable[[], Abstract]], Abstract]
 Guess = Callable[[Any, Any, str, Call], Abstract | None]
 
 # what the interpreter comes to, with what the functions registered for it are given
@@ -32,6 +34,7 @@ Hook = Literal[
     "unknown call",  # something unknown is called: its symbol, the call
     "library call",  # a function of a library has been called: the call, what it gave
     "data call",  # likewise of something that is data: no model, no tensor with gradient
+    "written",  # a tensor is written in place: the tensor
     "put in",  # an attribute of something unknown is set: whose, the call with the value
     # a function under a decorator out of view: the function, the decorator's node, its frame
     "decorated",
@@ -43,6 +46,7 @@ Listener = TypeVar("Listener", bound=Callable[..., None])
 FUNCTIONS: dict[str, FunctionHandler] = {}
 METHODS: dict[tuple[str, str], MethodHandler] = {}
 ATTRIBUTES: dict[tuple[str, str], AttributeHandler] = {}
+AROUND: dict[str, tuple[str, Around]] = {}
 FALLBACKS: list[Callable[[Any, Call], Abstract | None]] = []
 TYPES: dict[str, Callable[[Any, Any, Any, Any], Abstract]] = {}
 ENTRIES: list[Callable[[Any, Any, str, Any, Call], bool]] = []
@@ -81,6 +85,18 @@ def attribute(cls: str, *names: str) -> Callable[[AttributeHandler], AttributeHa
     def register(handler: AttributeHandler) -> AttributeHandler:
         for name in names:
             put(ATTRIBUTES, (cls, name), handler)
+        return handler
+
+    return register
+
+
+def around(cls: str, name: str) -> Callable[[Around], Around]:
+    """Registers what is done around the method of this name that a class of the program, derived
+    from one of a library, has in its place.
+    """
+
+    def register(handler: Around) -> Around:
+        AROUND[name] = cls, handler
         return handler
 
     return register

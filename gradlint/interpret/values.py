@@ -356,3 +356,18 @@ class Call:
     @property
     def values(self) -> list[Abstract]:
         return [*self.args, *self.kwargs.values()]
+
+
+def function_of(called: Abstract | None) -> Function | None:
+    """The function of the program behind a method, below `@staticmethod` and decorators such as
+    `@once_differentiable`.
+    """
+    while called is not None and not isinstance(called, Function):
+        match called:
+            case Builtin(wraps=inner) | Bound(function=inner):
+                called = inner
+            case Object() if isinstance(inner := called.state.get("function"), Abstract):
+                called = inner
+            case _:
+                return None
+    return called

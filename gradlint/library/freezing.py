@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -42,6 +43,7 @@ _TAKEN_FOR_IT = frozenset(
 _SLIPS = 2
 
 
+@functools.cache
 def is_misspelt(name: str) -> bool:
     """Whether an attribute is `requires_grad` but for a slip: letters that are swapped, left out,
     or wrong. What is derived from that name, `_requires_grad`, is one of the program's own.

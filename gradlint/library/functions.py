@@ -32,8 +32,9 @@ from gradlint.interpret.values import (
     Sequence,
     Tensor,
     Unknown,
+    function_of,
 )
-from gradlint.library.returns import faults, function_of, nothing_for
+from gradlint.library.returns import faults, nothing_for
 from gradlint.tape import Value
 
 if TYPE_CHECKING:

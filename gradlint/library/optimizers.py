@@ -173,7 +173,7 @@ def handle_of(m: Machine, value: Abstract | None, call: Call) -> tape.Optimizer 
         handle = value.state.get("handle")
         if isinstance(handle, tape.Optimizer):
             return handle
-        inner = value.state.get("optimizer") or value.attrs.get("optimizer") or _wrapped(m, value)
+        inner = value.state.get("optimizer") or value.attrs.get("optimizer") or wrapped(m, value)
         return (
             handle_of(m, inner, call)
             if isinstance(inner, Abstract) and inner is not value
@@ -190,7 +190,7 @@ def handle_of(m: Machine, value: Abstract | None, call: Call) -> tape.Optimizer 
     return None
 
 
-def _wrapped(m: Machine, wrapper: Object | Instance) -> Abstract | None:
+def wrapped(m: Machine, wrapper: Object | Instance) -> Abstract | None:
     """The one optimizer that another is made around, `Lookahead(Adam(...))`, whatever it calls
     it.
     """
@@ -246,13 +246,13 @@ def step(
             with m.grad_mode(True, call.frame.span(call.node)):
                 result = m.invoke(closure, [], call)
             if not last:
-                _update(m, handle, scaler, result, call)
-    _update(m, handle, scaler, result, call)
+                update(m, handle, scaler, result, call)
+    update(m, handle, scaler, result, call)
     _run_hooks(m, "post", optimizer, handle, call)
     return result
 
 
-def _update(
+def update(
     m: Machine, handle: tape.Optimizer, scaler: tape.Scaler | None, result: Abstract, call: Call
 ) -> None:
     """Writes every parameter that has a gradient; `result` is what a closure gave."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint.dataclass import dataclass
-from gradlint.interpret.values import Abstract, Builtin, Function, Object
+from gradlint.interpret.values import Function
 from gradlint.ir import nodes as ir
 from gradlint.ir.lower import body
 from gradlint.ir.walk import within
@@ -33,17 +33,6 @@ class Fault:
     at: ir.Position
     kind: str  # "fewer", "more", "list", "nothing"
     given: int
-
-
-def function_of(member: Abstract | None) -> Function | None:
-    """The function below `@staticmethod` and decorators such as `@once_differentiable`."""
-    while member is not None and not isinstance(member, Function):
-        if isinstance(member, Builtin):
-            member = member.wraps
-        else:
-            inner = member.state.get("function") if isinstance(member, Object) else None
-            member = inner if isinstance(inner, Abstract) else None
-    return member
 
 
 def faults(backward: Function, inputs: int) -> Iterator[Fault]:

@@ -29,6 +29,8 @@ class Stepper:
     unscales: bool = False
     is_kept: bool = False  # whether the numbers of what it holds now are taken down
     starved: frozenset[int] = frozenset()
+    # how often the gradients had been written when a step began; None where there was none
+    versions: list[int | None] = field(default_factory=list)
     steps: int = 0
 
 

@@ -13,8 +13,6 @@ from gradlint.interpret.operators import binary
 from gradlint.interpret.periods import BATCHES
 from gradlint.interpret.values import (
     Abstract,
-    Bound,
-    Builtin,
     Call,
     Const,
     Function,
@@ -23,6 +21,7 @@ from gradlint.interpret.values import (
     Object,
     Sequence,
     Unknown,
+    function_of,
 )
 from gradlint.ir import nodes as ir
 from gradlint.library.frameworks import rounds
@@ -144,18 +143,6 @@ def _note_trainer(m: Machine, module: Instance, count: int, is_last: bool, call:
     if isinstance(trainer, Unknown):
         said = {"is_last_batch": Const(is_last), "num_training_batches": Const(count)}
         m.overrides[trainer.symbol] |= {f"attribute:{name}": value for name, value in said.items()}
-
-
-def function_of(called: Abstract) -> Function | None:
-    """The function of the program behind a method, under decorators too."""
-    while not isinstance(called, Function):
-        if isinstance(called, Bound):
-            called = called.function
-        elif isinstance(called, Builtin) and called.wraps is not None:
-            called = called.wraps
-        else:
-            return None
-    return called
 
 
 def sink_call(name: str, written: Function) -> Call:

@@ -26,10 +26,11 @@ from gradlint.interpret.values import (
     Object,
     Sequence,
     Unknown,
+    function_of,
 )
 from gradlint.library.frameworks import rounds
 from gradlint.library.frameworks.accelerate import ACCELERATOR
-from gradlint.library.frameworks.fitting import function_of, sink_call
+from gradlint.library.frameworks.fitting import sink_call
 
 if TYPE_CHECKING:
     from gradlint.interpret.looping import Loop

@@ -203,6 +203,7 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             session.stepping = False
         session.guarded(_after, session, self, callable(closure))
+        session.guarded(_note_dropped, session, self)
         session.guarded(_tell_cleared, session)
         if session.limit is not None and session.step >= session.limit and session.scaler is None:
             raise Stop(0)
@@ -234,8 +235,9 @@ def _before(session: Session, optimizer: Any) -> None:
         parameters = [
             parameter for group in optimizer.param_groups for parameter in group["params"]
         ]
+        stepper.versions = [_version(parameter.grad) for parameter in parameters]
         starved = frozenset(
-            index for index, parameter in enumerate(parameters) if parameter.grad is None
+            index for index, version in enumerate(stepper.versions) if version is None
         )
         stepper.frozen = {
             index for index, parameter in enumerate(parameters) if not parameter.requires_grad
@@ -291,6 +293,41 @@ def _after(session: Session, optimizer: Any, closure: bool) -> None:
     if session.scaler is not None:
         session.scaler_stepped = True
     session.stepped(stepper)
+
+
+def _note_dropped(session: Session, optimizer: Any) -> None:
+    """A step that leaves no gradients, or zeros that it wrote over them, has cleared them."""
+    stepper = session.stepper(_wrapped(optimizer))
+    with session.paused():
+        parameters = [
+            parameter for group in optimizer.param_groups for parameter in group["params"]
+        ]
+        dropped = [
+            each
+            for each, parameter, version in zip(
+                stepper.held, parameters, stepper.versions, strict=False
+            )
+            if version is not None and _is_dropped(parameter.grad, version)
+        ]
+    if dropped and not session.cleared:  # by `zero_grad`
+        session.cleared.append(Clearing(counted(nearest()), stepper, dropped, False))
+
+
+def _version(gradient: torch.Tensor | None) -> int | None:
+    """How often the memory of a gradient has been written; inference tensors do not count it."""
+    if gradient is None:
+        return None
+    return 0 if gradient.is_inference() else gradient._version
+
+
+def _is_dropped(gradient: torch.Tensor | None, version: int) -> bool:
+    """Whether this is no gradient any more, after a step that began with its memory in this
+    version. Numbers are looked at on the CPU alone, and only where the step has written them.
+    """
+    if gradient is None:
+        return True
+    is_written = (_version(gradient) or 0) > version and not gradient.is_sparse
+    return is_written and gradient.device.type == "cpu" and not bool(gradient.any())
 
 
 def _zero(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
