@@ -178,19 +178,34 @@ def _less(number: Const) -> int:
     return 0 if number.written is None else number.written - number.value
 
 
-def computed(op: str, left: Const, right: Const, made: Const) -> Const:
-    """What `left op right` gives, which is smaller than it would be where one of them is."""
-    is_near = left.written is not None and right.written is None and op in "+-"
-    return Const(made.value, made.at, made.value + _less(left)) if is_near else made
+def computed(m: Machine, op: str, left: Const, right: Const, made: Const) -> Const:
+    """What `left op right` gives, which is smaller than it would be where one of them is; it keeps
+    its distance to a counter on the left.
+    """
+    if op not in "+-":
+        return made
+    if left.written is not None and right.written is None:
+        made = Const(made.value, made.at, made.value + _less(left))
+    counter = _counted_by(m, left)
+    if counter is not None and type(right.value) is int:
+        m.state.setdefault("beside counters", {})[id(made)] = made, counter
+    return made
+
+
+def _counted_by(m: Machine, number: Const) -> Grown | None:
+    """The counter that a number is, or is at a distance from: `i + 1`."""
+    beside: dict[int, tuple[Const, Grown]] = m.state.get("beside counters", {})
+    return growing(m).get(id(number)) or (beside[id(number)][1] if id(number) in beside else None)
 
 
 def is_reached(m: Machine, counter: Const, number: Const) -> bool:
     """Whether a counter that each round adds to is at `number` here, with the rounds that the loop
     does not show.
 
-    `count += 1` of `for x in draw(10)`, of which six rounds are run, is 10 in the last of them.
+    `count += 1` of `for x in draw(10)`, of which six rounds are run, is 10 in the last of them, and
+    so is `i + 1` of its `enumerate`.
     """
-    known = growing(m).get(id(counter))
+    known = _counted_by(m, counter)
     if known is None or known.of.source is not None or type(number.value) is not int:
         return False
     skipped = m.loops[-1].skipped if m.loops else 0

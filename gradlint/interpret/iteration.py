@@ -110,6 +110,12 @@ def is_in_full(m: Machine) -> None:
         m.state.setdefault("in full", set()).add(m.loops[-1].number)
 
 
+def skip(m: Machine, rounds: int) -> None:
+    """Notes how many rounds of the innermost loop are left out before this one."""
+    if m.loops:
+        m.loops[-1].skipped = rounds
+
+
 @handles(ITERATE, Sequence)
 def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> None:
     if sequence.kind == "generator":
@@ -123,6 +129,8 @@ def over_sequence(m: Machine, sequence: Sequence, visit: Visit, call: Call) -> N
     for position, item in enumerate(list(sequence.items)):
         if position >= most and not _is_each_meant(item, position):
             break
+        if sequence.left_out and position == len(sequence.items) - 1:
+            skip(m, sequence.left_out)
         if visit(item):
             return
     if sequence.open:
@@ -195,6 +203,8 @@ def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
         turns = range(loops.shown(length, m.loops[-1]) if loops.trains(m) else loops.items(length))
     estimates.runs_to(m, m.symbol(tensor), len(turns), call)
     for round_ in turns:
+        if length is not None and round_ == turns[-1]:
+            skip(m, max(0, length - len(turns)))
         row = memory.view(m, tensor, "torch.Tensor.unbind", call.node, call.frame)
         m.identify(row.node, m.symbol(tensor).derive(("row", round_), "row"))
         if visit(row):

@@ -114,7 +114,7 @@ def _of_constants(
     if op in ("*", "/"):
         _scaled_zero(made, left, right)
     if isinstance(made, Const) and m.loops:
-        return ahead.computed(m, op, left, right, counters.computed(op, left, right, made))
+        return ahead.computed(m, op, left, right, counters.computed(m, op, left, right, made))
     return made
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import memo
 from gradlint.interpret import ahead, counters, estimates
-from gradlint.interpret.iteration import MOST_WRITTEN, is_counted, is_in_full, rounds
+from gradlint.interpret.iteration import MOST_WRITTEN, is_counted, is_in_full, rounds, skip
 from gradlint.interpret.machine import MAX_ITEMS
 from gradlint.interpret.tables import ITERATE, Visit, handles
 from gradlint.interpret.values import (
@@ -52,7 +52,7 @@ def _over_known(m: Machine, numbers: range, stop: Abstract, visit: Visit) -> Non
     if m.loops:
         m.loops[-1].length = length
     for turn, number in enumerate(_unrolled(m, numbers, length, stop)):
-        _skip(m, numbers.index(number) - turn)
+        skip(m, numbers.index(number) - turn)
         if visit(_turn(m, Const(number))):
             return
 
@@ -118,12 +118,6 @@ def _shown(m: Machine, numbers: range, shown: list[int]) -> list[int]:
     asked = [number for number in m.session.loops.ahead(loop) if number in numbers]
     loop.numbers, loop.shown = numbers, tuple(sorted({*shown, *asked}, key=numbers.index))
     return list(loop.shown)
-
-
-def _skip(m: Machine, rounds: int) -> None:
-    """Notes how many rounds of the innermost loop are left out before this one."""
-    if m.loops:
-        m.loops[-1].skipped = rounds
 
 
 def _turn(m: Machine, number: Const) -> Const:

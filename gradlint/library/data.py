@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import estimates
 from gradlint.interpret.estimates import estimated
-from gradlint.interpret.iteration import is_counted, iterates, rounds
+from gradlint.interpret.iteration import is_counted, iterates, rounds, skip
 from gradlint.interpret.lineage import alias, is_a, parent
 from gradlint.interpret.registry import attribute, fallback, method, typed
 from gradlint.interpret.symbols import Symbol
@@ -73,7 +73,11 @@ def batches(m: Machine, loader: Object | Instance, visit: Visit, call: Call) -> 
     symbol = m.symbol(loader)
     known = _number(m, loader, call) if m.session.loops.takes_batches(m) else None
     turn = 0
-    while turn < (len(rounds(m)) if known is None else m.session.loops.shown(known, m.loops[-1])):
+    while turn < (
+        shown := len(rounds(m)) if known is None else m.session.loops.shown(known, m.loops[-1])
+    ):
+        if known is not None and turn == shown - 1:
+            skip(m, max(0, known - shown))
         batch = Unknown(symbol.derive(("batch", number, turn), "batch"), data=True)
         if visit(_sample(m, loader, turn, call) or batch):
             return
