@@ -16,10 +16,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret.driving import undecorated
 from gradlint.interpret.registry import FUNCTIONS, method, notify
 from gradlint.interpret.scopes import GradState
-from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Function, Tensor
+from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Function, Object, Tensor
 from gradlint.library.effects import lookup
 from gradlint.source import reach
 from gradlint.source.blocks import walk
@@ -40,11 +39,11 @@ def register(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     if tensor.node.parameter is not None:
         m.emit(tape.Fact(at=call.frame.span(call.node), what="parameter-hooked", value=tensor.node))
     hook = call.get(0, "hook")
-    function, is_method = undecorated(hook), _has_receiver(hook)
+    function, given = _with_given(hook)
     if isinstance(function, Function):
-        name = argument(function.node.source, is_method)
+        name = argument(function.node.source, given)
         registered = ((call.frame.span(call.node), "registered"),)
-        for node, how in mistaken(function.node.source, is_method):
+        for node, how in mistaken(function.node.source, given):
             at = function.node.code.span(
                 (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
             )
@@ -67,11 +66,20 @@ def register(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     return m.unknown("hook", data=True)
 
 
-def _has_receiver(hook: Abstract | None) -> bool:
-    """Whether a hook is a method of an object, which takes its argument second."""
-    if isinstance(hook, Builtin):
-        return _has_receiver(hook.wraps)
-    return isinstance(hook, Bound)
+def _with_given(hook: Abstract | None) -> tuple[Abstract | None, int]:
+    """The function of a hook, below decorators and partials, and how many arguments it is given
+    before its own: the object of a method, what a partial holds.
+    """
+    match hook:
+        case Builtin(wraps=inner) if inner is not None:
+            return _with_given(inner)
+        case Bound():
+            function, given = _with_given(hook.function)
+            return function, given + 1
+        case Object(cls="functools.partial") if not hook.state["open"]:
+            function, given = _with_given(hook.state["func"])
+            return function, given + len(hook.state["args"])
+    return hook, 0
 
 
 def run(m: Machine, sink: tape.Backward, call: Call) -> None:
@@ -91,11 +99,11 @@ def run(m: Machine, sink: tape.Backward, call: Call) -> None:
         m.grad = before
 
 
-def mistaken(function: ast.AST, is_method: bool) -> list[Mistake]:
-    """Where a hook takes its argument for the gradient; nothing where it may read the gradient of
-    that.
+def mistaken(function: ast.AST, given: int) -> list[Mistake]:
+    """Where a hook takes its argument, behind those `given` before, for the gradient; nothing where
+    it may read the gradient of that.
     """
-    name = argument(function, is_method)
+    name = argument(function, given)
     parents = {id(inner): node for node in walk(function) for inner in ast.iter_child_nodes(node)}
     uses = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == name]
     found: list[Mistake] = []
@@ -107,11 +115,11 @@ def mistaken(function: ast.AST, is_method: bool) -> list[Mistake]:
     return found
 
 
-def argument(function: ast.AST, is_method: bool) -> str:
-    """The name of what a hook is given."""
+def argument(function: ast.AST, given: int) -> str:
+    """The name of what a hook is handed, behind the arguments that it is given before."""
     if not isinstance(function, ast.FunctionDef | ast.Lambda):
         return ""
-    taken = [*function.args.posonlyargs, *function.args.args][is_method:]
+    taken = [*function.args.posonlyargs, *function.args.args][given:]
     return taken[0].arg if taken else ""
 
 

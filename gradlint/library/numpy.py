@@ -88,6 +88,7 @@ _FLAGS = {
     "isscalar",
 }
 _WRITES = {"fill", "sort", "put", "partition", "itemset", "resize", "shuffle"}
+_WRITES_FIRST = {"copyto", "fill_diagonal", "put", "putmask", "place", "put_along_axis", "shuffle"}
 _OBJECTS = {"dtype", "flags", "index", "columns", "dtypes", "str", "dt", "cat"}
 _MEASURES = {"size", "ndim", "itemsize", "nbytes"}
 _SAME = {
@@ -161,10 +162,22 @@ def outside_torch(m: Machine, call: Call) -> Abstract | None:
     name = rest.rpartition(".")[2]
     if package == "numpy" and (known := _known(name, call)) is not None:
         return known
+    into = _written_by(name, call)
+    if into is not None:
+        written(m, into, call.name, call)
+        return into if "out" in call.kwargs else NONE
     is_random = ".random." in call.name or name[:1].isupper()
     kind = "" if package == "pandas" else "bool" if name in _FLAGS else "array"
     symbol = m.unknown(call.frame.text(call.node)).symbol if is_random else None
     return array(m, call.name, call.values, call, symbol, kind)
+
+
+def _written_by(name: str, call: Call) -> Unknown | None:
+    """The array that a function writes into: `np.clip(a, 0, 1, out=a)`, `np.copyto(a, b)`."""
+    into = call.kwargs.get("out")
+    if into is None and name in _WRITES_FIRST and call.args:
+        into = call.args[0]
+    return into if isinstance(into, Unknown) and into.type == "array" else None
 
 
 def _known(name: str, call: Call) -> Const | None:

@@ -4,6 +4,7 @@ and grad mode.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -272,9 +273,12 @@ class Attributes:
         return out
 
     def _hooked(self, tensor: Tensor, hook: Any) -> None:
+        given = 0
+        while isinstance(hook, functools.partial):
+            hook, given = hook.func, given + len(hook.args)
         below = inspect.unwrap(hook)  # its decorators
-        is_method = inspect.ismethod(hook) or inspect.ismethod(below)
+        given += inspect.ismethod(hook) or inspect.ismethod(below)
         code = getattr(below, "__code__", None)
         if code is not None and is_users(code):
             op = self.memory.of(tensor, here())
-            self.session.hooks.setdefault(code, (self.session.moment(), here(), op, is_method))
+            self.session.hooks.setdefault(code, (self.session.moment(), here(), op, given))

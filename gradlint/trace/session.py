@@ -101,7 +101,7 @@ class Session:
         self.collectives = Collectives()
         self._flagged: set[tuple[Held, str]] = set()
         # of accumulated gradients
-        self.hooks: dict[CodeType, tuple[tuple[int, int], Place, Op, bool]] = {}
+        self.hooks: dict[CodeType, tuple[tuple[int, int], Place, Op, int]] = {}
         self._leaves: dict[Held, Op] = {}
         self._undo: list[Callable[[], None]] = []
         self.blind.update(dict.fromkeys(lacking()))

@@ -65,7 +65,8 @@ for x in torch.randn(4, 8, 4):
 - Hooks of `Tensor.register_hook`, which are given the gradient.
 
 ## Limits
-A hook is judged where its function is in view; what `functools.partial` makes is not.
+A hook is judged where its function is in view, and what it is handed has a name of its own:
+`lambda *given` does not.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ def _read_hooks(session: Session) -> None:
         return
     from gradlint.library.hooks import mistaken
 
-    for code, (when, place, op, is_method) in session.hooks.items():
+    for code, (when, place, op, given) in session.hooks.items():
         body = source.function(code)
-        for node, how in mistaken(body, is_method) if body is not None else ():
+        for node, how in mistaken(body, given) if body is not None else ():
             at = source.span_of(code.co_filename, source.extent(node))
             session.noted_then(
                 when, "fact", place, what="parameter-for-gradient", op=op, at=at, detail=how
