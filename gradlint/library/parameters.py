@@ -13,6 +13,7 @@ from gradlint.interpret.registry import (
     attribute,
     function,
     method,
+    on,
     typed,
 )
 from gradlint.interpret.symbols import Symbol
@@ -69,9 +70,34 @@ def parameter(m: Machine, call: Call) -> Abstract:
     source = tensors.node_of(m, content, call.node, call.frame) if content is not None else None
     if source is not None:
         m.state.setdefault("wrapped", {})[id(made.node)] = source
+        _begins_with(m, made, source)
     if source is not None and source.dtype in (DType.DOUBLE, DType.HALF, DType.BFLOAT):
         made.node.dtype = source.dtype
     return made
+
+
+def _begins_with(m: Machine, made: Tensor, source: tape.Value) -> None:
+    """Notes the number that all of a parameter begins with: `nn.Parameter(torch.zeros(n))`."""
+    if source.kind is Kind.CONSTANT and source.number is not None:
+        made.node.number = source.number
+        m.state.setdefault("begin with numbers", []).append(made.node)
+
+
+@on("unknown call")
+def numbers_escape(m: Machine, symbol: Symbol, call: Call) -> None:
+    """Code out of view can write other numbers into a parameter, or those of a module, that it is
+    given: `trunc_normal_(self.table)`.
+    """
+    known: list[tape.Value] = m.state.get("begin with numbers", [])
+    if not known:
+        return
+    if any(isinstance(value, Instance | Object) and value.module for value in call.values):
+        given = known
+    else:
+        given = [value.node for value in call.values if isinstance(value, Tensor)]
+    for node in given:
+        if node.parameter is not None:
+            node.number = None
 
 
 @function("torch.set_default_dtype")
@@ -155,7 +181,8 @@ def load_state_dict(m: Machine, module: Abstract, call: Call) -> Abstract:
     """Copies values into the parameters of a module, under the names that are known."""
     given = call.get(0, "state_dict")
     items = given.items if isinstance(given, Mapping) else {}
-    for name, parameter in named_parameters(m, module, call) if items else ():
+    for name, parameter in named_parameters(m, module, call):
+        parameter.node.number = None
         value = items.get(name)
         if isinstance(value, Tensor):
             holdings.loaded(m, parameter, value, call)

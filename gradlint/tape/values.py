@@ -209,7 +209,7 @@ class Value:
     autocast: str | None = None  # device type of the autocast region it was computed in
     inference: bool = False  # an inference tensor
     inference_at: Span | None = None  # the `inference_mode` that it was made under
-    number: object | None = None  # what a constant is, where known
+    number: object | None = None  # what a constant is, or a parameter begins with, where known
     # of a division or product: the other number, or what identifies it
     factor: object | None = None
     # what it was given, by position (the tensor counts) or name

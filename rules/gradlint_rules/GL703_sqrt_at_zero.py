@@ -48,8 +48,8 @@ assert model.weight.isfinite().all()
 ```
 
 ## What it does not report
-- Roots of what cannot be zero: `+ eps` and `clamp(min=eps)` inside; squares of parameters alone, of
-  `exp` and of what `rsample()` gives.
+- Roots of what cannot be zero: `+ eps` and `clamp(min=eps)` inside; squares of `exp`, of what
+  `rsample()` gives, and of parameters alone, unless these begin with zeros.
 - Roots that the program takes only of what is not zero: `if energy > 0:`.
 - Squares behind a ReLU, whose backward makes the NaN a zero.
 - `norm`, `cdist`, `std` and `F.pairwise_distance`, whose gradients at zero are finite.

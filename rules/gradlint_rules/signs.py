@@ -108,18 +108,18 @@ def is_square(value: Value, depth: int = 0) -> bool:
     name, first = bare(found.op), found.inputs[0]
     match name:
         case "pow":
-            return _is_even(found.argument(1, "exponent")) and _can_be_zero(first)
+            return _is_even(found.argument(1, "exponent")) and _can_be_zero(first, found)
         case "square" | "var":
-            return _can_be_zero(first)
+            return _can_be_zero(first, found)
         case "einsum" | "dot" | "inner" | "vdot":
-            return _is_with_itself(found) and _can_be_zero(first)
+            return _is_with_itself(found) and _can_be_zero(first, found)
         case "diag" | "diagonal":  # of `x @ x.T`
             product = origin(first, selected=False)
             is_gram = bool(product.inputs) and _is_with_itself(product)
-            return is_gram and _can_be_zero(product.inputs[0])
+            return is_gram and _can_be_zero(product.inputs[0], found)
         case "mul":
             if _is_with_itself(found):
-                return _can_be_zero(first)
+                return _can_be_zero(first, found)
             return any(is_square(source, depth + 1) for source in found.inputs)
         case "div":
             return found.argument(0) in (None, first) and is_square(first, depth + 1)
@@ -149,11 +149,19 @@ def _sums_squares(value: Value, name: str, depth: int) -> bool:
     return all(is_square(source, depth + 1) for source in value.inputs)
 
 
-def _can_be_zero(base: Value) -> bool:
+def _can_be_zero(base: Value, square: Value) -> bool:
     found = origin(base, selected=False)
-    if found.kind in (Kind.PARAMETER, Kind.LEAF) or _is_written(found) or DRAWN in found.flags:
+    if found.kind in (Kind.PARAMETER, Kind.LEAF):
+        return _is_still_zero(found, square)
+    if _is_written(found) or DRAWN in found.flags:
         return False
     return not is_positive(base) and not passes_relu(base) and not _is_kept_from_zero(found)
+
+
+def _is_still_zero(leaf: Value, use: Value) -> bool:
+    """Whether a leaf begins with zeros, which nothing has written over before it is used."""
+    writes = leaf.storage.writes if leaf.storage is not None else ()
+    return leaf.number == 0 and not any(write.order <= use.order for write in writes)
 
 
 def _is_written(value: Value) -> bool:
