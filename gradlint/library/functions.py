@@ -159,7 +159,7 @@ def _outputs(
 
 def _carried(m: Machine, cls: Class, given: list[Value], call: Call) -> list[Value]:
     """The inputs as gradients come back to them: to those that `backward` returns `None` for, none
-    does.
+    does. Where it returns too few or too many, the place of a `None` says nothing.
 
     One that can set gradients itself, `weight.grad = …`, brings them on another way.
     """
@@ -168,6 +168,8 @@ def _carried(m: Machine, cls: Class, given: list[Value], call: Call) -> list[Val
         return given
     if m.session.is_written(backward.node.source, backward.node.code.path, tape.May.CLEAR):
         return given
+    if any(fault.kind != "nothing" for fault in faults(backward, len(call.args))):
+        return given  # it raises: backward-arity
     returned = [
         (arg.node, nothing_for(backward, number))
         for number, arg in enumerate(call.args)

@@ -146,7 +146,7 @@ def check(paths: Paths) -> Iterator[Report]:
         if not each.sink.assumed or _is_meant_to_train(each, paths)
     ]
     by_place: dict[Span, list[Blocked]] = {}
-    for blocked in nearest(least_meant(_untrained(found, paths))) if found else ():
+    for blocked in least_meant(nearest(_untrained(found, paths))) if found else ():
         by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])

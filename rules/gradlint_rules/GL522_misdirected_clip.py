@@ -145,19 +145,27 @@ def _is_elsewhere(clip: Clip, sink: Backward, tape: Tape) -> bool:
     """Whether a clip stands in the round of a backward that is for others, and is not what clips
     its own too late.
 
-    Where nothing else clips what an optimizer steps on in that round, the clip is in the wrong
-    place: GL509.
+    Where nothing else clips what an optimizer steps on in the rounds of that loop, the clip is in
+    the wrong place: GL509.
     """
     rounds, own = sink.iteration, identities(clip.parameters)
     if clip.iteration[: len(rounds)] != rounds or share(own, reached(sink)):
         return False
-    steps = [step for step in tape.of(OptimizerStep) if step.iteration[: len(rounds)] == rounds]
+    loops = _loops(rounds)
+    steps = [
+        step for step in tape.of(OptimizerStep) if _loops(step.iteration)[: len(loops)] == loops
+    ]
     if not any(share(own, identities(step.optimizer.parameters)) for step in steps):
         return True
     filled = _filled(tape)
     return any(
         key(other) in filled and share(own, identities(other.parameters)) for other in tape.of(Clip)
     )
+
+
+def _loops(rounds: Sequence[tuple[int, int]]) -> list[int]:
+    """The loops that a place stands in, whichever of their rounds it is."""
+    return [loop for loop, _ in rounds]
 
 
 @of_tape
