@@ -21,7 +21,8 @@ from gradlint import names
 Role = Literal["optimizer", "scheduler", "scaler", ""]
 
 _LOSSES = frozenset(["loss", "losses", "criterion"])
-OBJECTIVE = "objective"
+# what the name of a loss ends with: no `objective_score`, no `penalty_weight`
+_ENDINGS = ("objective", "penalty", "regularizer", "regulariser")
 _MEASURES = "val valid validation eval evaluate test metric metrics accuracy meter history"
 _SHOWS = "plot show print log format record save load name names parse curve"
 _WEIGHS = "make build create weight weights average avg running update reduce scale"
@@ -74,6 +75,10 @@ _PREDICTED = frozenset(
     ]
 )
 
+# words that a number of rounds is called by: `iter_num`, `global_step`
+_ROUNDS = "iter iters iteration iterations it step steps epoch epochs round num number count idx"
+_COUNTS = frozenset(f"{_ROUNDS} total global current cur".split())
+
 _TERMS = frozenset(
     [
         "losses",
@@ -108,15 +113,14 @@ _ROLES: dict[str, Role] = {
 def mentions_losses(text: str) -> bool:
     """Whether a text can hold the name of a loss."""
     lowered = text.lower()
-    return any(word in lowered for word in (*_LOSSES, OBJECTIVE))
+    return any(word in lowered for word in (*_LOSSES, *_ENDINGS))
 
 
 def is_loss(name: str) -> bool:
     """Whether a function or class is a loss by its name."""
     if is_around_losses(name) or name.startswith("test"):
         return False
-    is_objective = name.lower().endswith(OBJECTIVE)  # and no `objective_score`
-    return is_objective or not _words(name).isdisjoint(_LOSSES)
+    return name.lower().endswith(_ENDINGS) or not _words(name).isdisjoint(_LOSSES)
 
 
 def is_around_losses(name: str) -> bool:
@@ -129,6 +133,12 @@ def is_compared_with(name: str) -> bool:
     name.
     """
     return not _words(name).isdisjoint(_COMPARED) and not is_predicted(name)
+
+
+def is_counter(name: str) -> bool:
+    """Whether a parameter of a loss says how far the training is, by its name."""
+    words = _words(name)
+    return bool(words) and words <= _COUNTS
 
 
 def is_predicted(name: str) -> bool:

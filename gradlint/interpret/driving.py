@@ -205,7 +205,10 @@ def _arguments(
         if isinstance(value, Unknown) and value.type not in _PLAIN and parameter.name not in called:
             is_before = bool(opposed) and not has_prediction and parameter.name not in opposed
             is_input = is_before and not evidence.is_predicted(parameter.name)
-            if evidence.is_compared_with(parameter.name) or is_input:
+            is_no_result = evidence.is_compared_with(parameter.name) or evidence.is_counter(
+                parameter.name
+            )
+            if is_no_result or is_input:
                 value = Unknown(value.symbol, data=True, type=value.type)
             elif not has_prediction:
                 has_prediction = True
