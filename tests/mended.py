@@ -1025,3 +1025,129 @@ PROGRAMS["GL507 a loss that is added up in a window"] = """\
              optimizer.step()
 +            loss = 0
 """
+PROGRAMS["GL101 each term by its own output"] = """\
+ trunk, kinds, sizes = nn.Linear(4, 8), nn.Linear(8, 3), nn.Linear(8, 3)
+ optimizer = torch.optim.SGD([*trunk.parameters(), *kinds.parameters(), *sizes.parameters()], lr=0.1)
+
+
+ def losses(shown, size, target, keep):
+     if not keep.any():
+-        return {"kind": torch.zeros(()), "size": shown.new_zeros(())}
++        return {"kind": 0.0 * shown.sum(), "size": 0.0 * size.sum()}
+     aim = F.one_hot(target, 3).float()
+     off = F.l1_loss(size[keep], aim[keep])
+     return {"kind": F.cross_entropy(shown[keep], target[keep]), "size": off}
+
+
+ for i, (x, y) in enumerate(data):
+     hidden = trunk(x)
+     found = losses(kinds(hidden), sizes(hidden), y, torch.rand(5) > (2 if i == 2 else 0.1))
+     loss = sum(found.values())
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL101 a round that goes on behind the step"] = """\
+ past = []
+ for x, y in data:
+     loss = torch.zeros(())
+     if past:
+         loss = F.cross_entropy(model(torch.cat([x for x, _ in past])), torch.cat([y for _, y in past]))
+-    optimizer.zero_grad()
+-    loss.backward()  # not in the first round
+-    optimizer.step()
++    if loss.requires_grad:
++        optimizer.zero_grad()
++        loss.backward()  # not in the first round
++        optimizer.step()
+     past.append((x, y))
+"""
+PROGRAMS["GL103 one of two contexts, with a comment behind them"] = """\
+ right = []
+ for x, y in data:
+-    with torch.no_grad(), torch.autocast("cpu", enabled=False):  # all in float32
++    with torch.autocast("cpu", enabled=False):  # all in float32
+         out = model(x)
+         loss = F.cross_entropy(out, y)
+         # how many
+-        right.append((out.argmax(1) == y).sum().item())
++        with torch.no_grad():
++            right.append((out.argmax(1) == y).sum().item())
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL504 a counter of its own"] = """\
+ for epoch in range(2):
+     optimizer.zero_grad()
+     seen = 0
+     for x, y in data:
+         (F.cross_entropy(model(x), y) / 2).backward()
+         seen += 1
+-        if seen % 2 == 0:
++        if seen % 2 == 0 or seen == len(data):
+             optimizer.step()
+             optimizer.zero_grad()
+"""
+PROGRAMS["GL504 a loop that asks for the next batch"] = """\
+ def epoch(batches):
+     taken = 0
+     optimizer.zero_grad()
+     while True:
+         try:
+             x, y = next(batches)
+         except StopIteration:
+             break
+         (F.cross_entropy(model(x), y) / 2).backward()
+         taken += 1
+         if taken % 2 == 0:
+             optimizer.step()
+             optimizer.zero_grad()
++    if taken % 2 != 0:
++        optimizer.step()
++        optimizer.zero_grad()
+
+
+ for _ in range(2):
+     epoch(iter(data))
+"""
+PROGRAMS["GL504 batches that are drawn by the loop"] = """\
+ for number, x in enumerate(torch.randn(5, 5, 4), start=1):
+     (F.cross_entropy(model(x), data[0][1]) / 2).backward()
+     if number % 2 == 0:
+         optimizer.step()
+         optimizer.zero_grad()
++if number % 2 != 0:
++    optimizer.step()
++    optimizer.zero_grad()
+"""
+PROGRAMS["GL508 a record with two graphs"] = """\
+ rows, outputs = [], []
+ for i, (x, y) in enumerate(data):
+     out = model(x)
+     loss = F.cross_entropy(out, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+-    rows += [(i, loss, {"out": out, "target": y})]
++    rows += [(i, loss.detach(), {"out": out.detach(), "target": y})]
+-    outputs.insert(0, out)
++    outputs.insert(0, out.detach())
+ print(len(rows), len(outputs))
+"""
+PROGRAMS["GL515 a leaf over several lines"] = """\
+-shift = 0.1 * torch.randn(
++shift = (0.1 * torch.randn(
+     4,  # as wide as the data
+-    requires_grad=True,
+-)
++)).requires_grad_()
+-scale = (torch.ones(4, requires_grad=True) * 0.5).to(shift.device)
++scale = (torch.ones(4) * 0.5).to(shift.device).requires_grad_()
+ optimizer = torch.optim.SGD([shift, scale], lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(model(x * scale + shift), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""

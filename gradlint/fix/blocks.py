@@ -217,10 +217,11 @@ class Draft:
         others = others.with_changes(body=node.body.visit(Rewritten(self.plan, self.unit)))
         if len(inside) < len(compound.body):
             own = cst.With(
-                [node.items[item].with_changes(comma=cst.MaybeSentinel.DEFAULT)], node.body
+                [node.items[item].with_changes(comma=cst.MaybeSentinel.DEFAULT)],
+                _without_header(node.body),
             )
             parts = list(self._parts(own, compound, inside, ()))
-            others = others.with_changes(body=block_of(parts, self.unit))
+            others = others.with_changes(body=self._body(node, parts, ()))
         self.plan.instead[node] = [Piece(others.with_changes(leading_lines=[]), tuple(above))]
 
     def _parts(
@@ -256,6 +257,7 @@ class Draft:
     def _body(
         self, node: cst.With, pieces: Sequence[Piece], footer: Sequence[cst.EmptyLine]
     ) -> cst.IndentedBlock:
+        """The pieces as the body of a `with`, and a comment behind its colon where it was."""
         block = block_of(pieces, self.unit, footer)
         return (
             block.with_changes(header=node.body.header)
@@ -280,6 +282,15 @@ def _without_item(node: cst.With, at: int) -> tuple[cst.With, list[cst.EmptyLine
     plain = [items[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)]
     bare = cst.MaybeSentinel.DEFAULT
     return node.with_changes(items=plain, lpar=bare, rpar=bare), comments
+
+
+def _without_header(body: cst.BaseSuite) -> cst.BaseSuite:
+    """A body without the comment behind the colon before it."""
+    return (
+        body.with_changes(header=cst.TrailingWhitespace())
+        if isinstance(body, cst.IndentedBlock)
+        else body
+    )
 
 
 def _comments(node: cst.With) -> list[cst.EmptyLine]:

@@ -66,6 +66,7 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
     if isinstance(before, Sequence) and before.kind == "list" and node.op == "+":
         before.extend(value.items if isinstance(value, Sequence) else ())
         before.open = before.open or not isinstance(value, Sequence) or value.open
+        m.appended[id(before)] = frame.span(node)
         return before
     if isinstance(before, Mapping) and isinstance(value, Mapping) and node.op == "|":
         before.put(value)

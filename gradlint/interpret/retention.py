@@ -205,15 +205,23 @@ def _search_container(
     ran through it.
     """
     rounds: set[int] = set()
-    last: Value | None = None
+    last: list[Value] = []  # of the item that was put in last
     for item in _inside(container):
-        for node in _nodes(m, item):
-            if node.records and (not node.assumed or id(node) in sure):
-                rounds |= _own_rounds(loop, node)
-                last = node
-    if last is not None and len(rounds) >= loop.round:
-        at = m.appended.get(id(container), last.at)
-        holders.setdefault(id(container), (last, at, "window" if _forgets(container) else "append"))
+        held = [
+            node
+            for node in _nodes(m, item)
+            if node.records and (not node.assumed or id(node) in sure)
+        ]
+        last = held[::-1] or last
+        for node in held:
+            rounds |= _own_rounds(loop, node)
+    if last and len(rounds) >= loop.round:
+        placed = m.appended.get(id(container))
+        how = "window" if _forgets(container) else "append"
+        holders.setdefault(id(container), (last[0], placed or last[0].at, how))
+        if placed is not None:
+            for node in last[1:]:  # of one record
+                holders.setdefault(id(node), (node, placed, how))
 
 
 def _forgets(container: Sequence | Mapping) -> bool:

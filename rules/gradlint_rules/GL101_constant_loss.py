@@ -128,7 +128,7 @@ of them for a cut, is reported by the rule of the cut alone (`detached-loss`, `n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gradlint.finding import Applicability, Finding, Fix, Severity, Span
 from gradlint.paths import Paths
@@ -152,6 +152,7 @@ from gradlint_rules.constants import (
     is_all_there_is,
     is_scalar_zero,
     module_here,
+    own_output,
     skipped,
 )
 from gradlint_rules.order import calls_of
@@ -191,8 +192,12 @@ def _severity(found: Starved, is_skipped: bool) -> Severity | None:
     """
     if found.severity is not None:
         return found.severity
-    is_set = bool(found.decisions) and all(decision.is_setting for decision in found.decisions)
-    return Severity.WARNING if is_skipped or is_set else None
+    return Severity.WARNING if is_skipped or _is_set(found) else None
+
+
+def _is_set(found: Starved) -> bool:
+    """Whether settings alone decide that the loss is a constant, in every round of such a run."""
+    return bool(found.decisions) and all(decision.is_setting for decision in found.decisions)
 
 
 def _is_trained(paths: Paths, found: Starved) -> bool:
@@ -268,9 +273,10 @@ def _outputs(paths: Paths, found: Starved) -> dict[str, str]:
     made, on every path.
 
     Those that reach the most parameters come first, and of these the nearest to them: zero times an
-    infinite derivative on the way would be NaN. Where a bare number says nothing of what is around
-    it, `near` has the names that carry a gradient, each with its line. `trained` says whether the
-    backward has a gradient elsewhere.
+    infinite derivative on the way would be NaN; `peers` of them serve as well as each other. Where a
+    bare number says nothing of what is around it, `near` has the names that carry a gradient, each
+    with its line. `trained` says whether the backward has a gradient elsewhere, `set` whether
+    settings alone make the loss constant.
     """
     at = found.at
     bound = list(
@@ -287,6 +293,7 @@ def _outputs(paths: Paths, found: Starved) -> dict[str, str]:
             name,
         ),
     )
+    peers = list(_peers({name: bound[0][name] for name in best}))
     values = paths.some(_computed)
     near = {
         (v.name, v.at.line)
@@ -295,12 +302,26 @@ def _outputs(paths: Paths, found: Starved) -> dict[str, str]:
     }
     return {
         "around": " ".join(best),
+        "peers": " ".join(peers),
         "near": " ".join(f"{name}:{line}" for name, line in sorted(near)),
         "modules": " ".join(
             sorted(set(map(_place, paths.some(lambda tape: _trained_modules(tape, at)))))
         ),
         "trained": "yes" if _is_trained(paths, found) else "",
+        "set": "yes" if _is_set(found) and found.arrival.sink.sink != "autograd.grad" else "",
     }
+
+
+def _peers(outputs: Mapping[str, Value]) -> Iterator[str]:
+    """The outputs that reach parameters which no other reaches as well; of those that reach the
+    same, the nearest to them.
+    """
+    reached = {name: {id(leaf) for leaf in leaves(value)} for name, value in outputs.items()}
+    below = {name: {id(each) for each in graph(value)} for name, value in outputs.items()}
+    for name in outputs:
+        others = [other for other in outputs if reached[name] <= reached[other]]
+        if all(reached[other] == reached[name] and below[name] <= below[other] for other in others):
+            yield name
 
 
 def _trained_modules(tape: Tape, at: Span) -> Iterator[Span]:
@@ -332,12 +353,16 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     if not finding.hints:
         raise NoFixError("no constant stands here")
     constant = source.expression(finding.at)
+    if finding.hints["set"]:
+        raise NoFixError("a run with these settings trains nothing: a zero would only hide that")
     if not finding.hints["trained"] and is_all_there_is(constant, source):
         raise NoFixError("nothing else brings a gradient: a zero would only hide that")
     if any(True for _ in calls_of(constant, "backward", "manual_backward")):
         raise NoFixError("the constant is what a loop makes that does not run")
     bound = finding.hints["around"].split() or bound_before(finding, source, constant)
-    output = next(iter(bound or given_with_gradient(finding, source, constant)), "")
+    output = own_output(finding, constant, source) or next(
+        iter(bound or given_with_gradient(finding, source, constant)), ""
+    )
     zero = f"0.0 * {output}.sum()"
     if not output:
         output = module_here(finding, source, constant)

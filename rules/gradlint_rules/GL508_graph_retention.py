@@ -86,7 +86,7 @@ wanted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
@@ -113,11 +113,14 @@ _BETWEEN = "Detach it behind the backward, before the next iteration begins."
 
 def check(paths: Paths) -> Iterator[Report]:
     """Everything kept with its graph that no later backward needs."""
-    reported: set[Span] = set()
+    found: dict[Span, list[tuple[Tape, Kept]]] = {}
     for tape, event in paths.some(_retained):
-        if event.at not in reported and _is_never_needed((event.at, event.how), paths):
-            reported.add(event.at)
-            yield _report(event, tape)
+        found.setdefault(event.at, []).append((tape, event))
+    for events in found.values():
+        sound = (each for each in events if _is_never_needed((each[1].at, each[1].how), paths))
+        if first := next(sound, None):
+            tape, event = first
+            yield _report(event, tape, {other.value.title for _, other in events})
 
 
 def _is_never_needed(keeping: _Keeping, paths: Paths) -> bool:
@@ -163,11 +166,12 @@ def _retained(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
             yield tape, event
 
 
-def _report(event: Kept, tape: Tape) -> Report:
+def _report(event: Kept, tape: Tape, kept: Iterable[str]) -> Report:
     is_used = _is_trained(event, tape)
     is_trained = event.how in ("sum", "state") and is_used
     found = {"trained": is_trained, "used": is_used}
-    hints = {"kept": event.value.title, **{name: "yes" for name, holds in found.items() if holds}}
+    is_so = {name: "yes" for name, holds in found.items() if holds}
+    hints = {"kept": "\n".join(sorted(kept)), **is_so}
     severity = Severity.NOTE if event.how == "window" else None
     where = places(event.at, *calls(event.stack, ()))
     help_ = _BETWEEN if is_trained else _HELP

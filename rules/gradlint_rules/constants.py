@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from gradlint.finding import Edit, Finding, Span
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import back_propagated
 from gradlint_rules.order import calls_of, loop_around, names_of, related_statement
+from gradlint_rules.uncut import bindings, values_bound_to
 
 PARTIAL = {
     "setitem",
@@ -118,8 +120,65 @@ def given_with_gradient(finding: Finding, source: FixSource, constant: ast.expr)
     return [name for name in found if name in names]
 
 
+def own_output(finding: Finding, constant: ast.expr, source: FixSource) -> str:
+    """Of the outputs that serve as well as each other, the one from which the place of a constant
+    is computed elsewhere in its function; "" if none is.
+
+    `boxes = zero` in one branch, `boxes = F.l1_loss(deltas, …)` in another: `deltas`.
+    """
+    outputs = finding.hints["peers"].split()
+    pending = list(_elsewhere(constant, source))
+    seen: set[str] = set()
+    for value in pending:
+        read = names_of(value, ast.Load)
+        if found := next((name for name in outputs if name in read), ""):
+            return found
+        for name in sorted(read - seen):
+            pending += values_bound_to(name, source, constant)
+        seen |= read
+    return ""
+
+
+def _elsewhere(constant: ast.expr, source: FixSource) -> Iterator[ast.expr]:
+    """What else the place of a constant gets in its function."""
+    given = [pair for node in ast.walk(source.scope(constant)) for pair in _given(node, source)]
+    places = {place for place, value in given if value is constant}
+    return (value for place, value in given if place in places and value is not constant)
+
+
+def _given(node: ast.AST, source: FixSource) -> Iterator[tuple[str, ast.expr]]:
+    """What a statement gives to which places: names, items by their keys, parts of a result."""
+    match node:
+        case ast.Return(value=ast.expr() as value):
+            pairs = [("return", value)]
+        case ast.AugAssign(target=target, value=value):
+            pairs = [(_place(target, source), value)]
+        case _:
+            pairs = [(_place(target, source), value) for target, value in bindings(node)]
+    for place, value in pairs:
+        yield place, value
+        match value:
+            case ast.Dict(keys=keys, values=values):
+                yield from (
+                    (f"{place}[{key.value!r}]", each)
+                    for key, each in zip(keys, values, strict=True)
+                    if isinstance(key, ast.Constant)
+                )
+            case ast.Tuple(elts=values):
+                yield from ((f"{place}[{at}]", each) for at, each in enumerate(values))
+
+
+def _place(target: ast.expr, source: FixSource) -> str:
+    match target:
+        case ast.Subscript(value=owner, slice=ast.Constant(value=key)):
+            return f"{source.text(owner)}[{key!r}]"
+    return source.text(target)
+
+
 def skipped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`continue` before the clearing and the backward of a round whose loss has no graph."""
+    """The clearing, the backward and the step of a round left out where its loss has no graph:
+    by `continue`, or under an `if` where the round goes on behind them.
+    """
     backward = related_statement(finding, "back-propagated", source)
     loss = back_propagated(backward, source)
     loop = loop_around(backward, source)
@@ -133,7 +192,17 @@ def skipped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         raise NoFixError("no output is bound here")
     while place and any(True for _ in calls_of(block[place - 1], "zero_grad")):
         place -= 1
+    last = max(
+        at for at, each in enumerate(block) if at == block.index(backward) or _is_step(each)
+    )
+    if last + 1 < len(block):
+        return source.wrap(block[place : last + 1], f"if {loss.id}.requires_grad:")
     return source.before(block[place], f"if not {loss.id}.requires_grad:", f"{source.unit}continue")
+
+
+def _is_step(statement: ast.stmt) -> bool:
+    """Whether a statement steps an optimizer or a scaler, or updates one."""
+    return any(True for _ in calls_of(statement, "step", "update"))
 
 
 def module_here(finding: Finding, source: FixSource, constant: ast.expr) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
@@ -19,36 +20,30 @@ def kept_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         if isinstance(scope, ast.Module)
         else [a.arg for a in (*scope.args.args, *scope.args.kwonlyargs)]
     )
-    inner = _item(kept) if isinstance(statement, ast.Expr) else kept
+    inner = kept[0]
     if isinstance(inner, ast.Name) and inner.id in arguments:
         is_tensor, imports = source.reference("torch.is_tensor")
         name = inner.id
         line = f"{name} = {name}.detach() if {is_tensor}({name}) else {name}"
         return (*source.before(statement, line), *imports)
-    return (source.replace(inner, f"{source.operand(inner)}.detach()"),)
+    return tuple(source.replace(each, f"{source.operand(each)}.detach()") for each in kept)
 
 
-def _item(kept: ast.expr) -> ast.expr:
-    """The `x` of `[x]` and of `[x] * n`."""
-    match kept:
-        case ast.BinOp(left=ast.List(elts=[item])) | ast.List(elts=[item]):
-            return item
-    return kept
-
-
-def _kept(statement: ast.stmt, finding: Finding, source: FixSource) -> ast.expr:
+def _kept(statement: ast.stmt, finding: Finding, source: FixSource) -> list[ast.expr]:
+    """The expressions of a statement that keep something."""
     match statement:
         case ast.AugAssign(value=value):
-            return value
-        case ast.Expr(value=ast.Call(args=[*_, ast.expr() as last])):
-            return _within(last, finding, source)
+            return _within(value, finding, source)
+        case ast.Expr(value=ast.Call(args=[*others, ast.expr() as last])):
+            given = [each for each in others if source.text(each) in _titles(finding)]
+            return given or _within(last, finding, source)
         case ast.Assign(value=ast.ListComp(elt=ast.Call() as item)):
-            return item
+            return [item]
         case ast.Assign(value=ast.BinOp(op=ast.Add(), left=left, right=right), targets=[target]):
             if source.text(left) == source.text(target):
-                return right
+                return _within(right, finding, source)
             if source.text(right) == source.text(target):
-                return left
+                return _within(left, finding, source)
     match (
         statement
     ):  # what is computed here is not only kept: the backward of this round may need it
@@ -58,26 +53,46 @@ def _kept(statement: ast.stmt, finding: Finding, source: FixSource) -> ast.expr:
                 isinstance(target, ast.Subscript | ast.Attribute) and "used" not in finding.hints
             )
             if isinstance(value, PLACES) or source.text(target) in read or is_put_away:
-                return value
+                return [value]
     raise NoFixError("nothing is kept here")
 
 
-def _within(value: ast.expr, finding: Finding, source: FixSource) -> ast.expr:
-    """What is kept of what is handed over: an item of a dict, a tuple or a record that is made
+def _within(value: ast.expr, finding: Finding, source: FixSource) -> list[ast.expr]:
+    """What is kept of what is handed over: an item of a list, a dict or a record that is made
     there, or all of it.
     """
-    kept = finding.hints.get("kept")
-    if isinstance(value, ast.Dict):
-        items = [item for item in value.values if source.text(item) == kept]
-    elif isinstance(value, ast.Tuple | ast.Call) and source.text(value) != kept:
-        parts = (
-            value.elts
-            if isinstance(value, ast.Tuple)
-            else [*value.args, *(word.value for word in value.keywords)]
-        )
-        items = [part for part in parts if source.text(part) == kept]
-    else:
-        return value
-    if len(items) != 1:
+    parts = _parts(value)
+    if not parts or source.text(value) in _titles(finding):
+        return [value]
+    items = list(_named(parts, _titles(finding), source))
+    if not items and isinstance(value, ast.List | ast.BinOp) and len(parts) == 1:
+        return _within(parts[0], finding, source)
+    if not items:
         raise NoFixError("which item is kept is not known")
-    return items[0]
+    return items
+
+
+def _titles(finding: Finding) -> list[str]:
+    """How what is kept is written: several, where one record holds them."""
+    return finding.hints.get("kept", "").splitlines()
+
+
+def _named(parts: Iterable[ast.expr], kept: Sequence[str], source: FixSource) -> Iterator[ast.expr]:
+    """The parts, and parts of parts, that are written as what is kept."""
+    for part in parts:
+        if source.text(part) in kept:
+            yield part
+        else:
+            yield from _named(_parts(part), kept, source)
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    """What a list, a dict or a record is made of, and `[x]` of `[x] * n`."""
+    match value:
+        case ast.BinOp(left=ast.List(elts=items)) | ast.List(elts=items) | ast.Tuple(elts=items):
+            return items
+        case ast.Dict(values=items):
+            return items
+        case ast.Call(args=items, keywords=words):
+            return [*items, *(word.value for word in words)]
+    return []

@@ -55,9 +55,9 @@ def as_parameter(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
                 if keyword.arg == "requires_grad" and source.text(keyword.value) == "True":
                     parameter, imports = source.reference("torch.nn.Parameter")
                     return (
-                        source.replace(
-                            made, f"{parameter}({_without(made, made, keyword, source)})"
-                        ),
+                        source.before_text(made, f"{parameter}("),
+                        source.remove_argument(made, keyword),
+                        source.behind_text(made, ")"),
                         *imports,
                     )
     return ()
@@ -196,7 +196,7 @@ def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Call(func=inner, args=[content, *_]) as made)):
             if source.called(inner).rpartition(".")[2] == "Parameter":
-                end = source.text(node)[len(source.text(made)) :]
+                end = source.text(node)[len(source.text(made)) :] + _own_memory(node)
                 return (
                     source.replace(node, f"{source.text(inner)}({source.operand(content)}{end})"),
                 )
@@ -217,9 +217,11 @@ def made_leaf(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
         for keyword in call.keywords:
             if keyword.arg == "requires_grad":
-                text = _without(node, call, keyword, source)
-                whole = text if isinstance(node, ast.Call) else f"({text})"
-                return (source.replace(node, f"{whole}.requires_grad_()"),)
+                whole = _all_of(node, source)
+                return (
+                    source.remove_argument(call, keyword),
+                    *_followed_by(whole, f"{_own_memory(whole)}.requires_grad_()", source),
+                )
     match node:
         case ast.Call(func=ast.Attribute(attr="requires_grad_", value=result)):
             return (source.behind_text(result, ".detach()"),)
@@ -241,11 +243,35 @@ def _requires(node: ast.expr, source: FixSource) -> bool:
     )
 
 
-def _without(node: ast.expr, call: ast.Call, keyword: ast.keyword, source: FixSource) -> str:
-    """The text of `node`, a call in which has lost an argument."""
-    old = source.text(call)
-    given = [source.text(each) for each in (*call.args, *call.keywords) if each is not keyword]
-    return source.text(node).replace(old, f"{source.text(call.func)}({', '.join(given)})", 1)
+def _all_of(node: ast.expr, source: FixSource) -> ast.expr:
+    """What is computed from the result of an expression in one statement: `(x * s).to(device)`."""
+    whole = node
+    for outer in source.around(node):
+        match outer:
+            case ast.Attribute(value=inner) | ast.Call(func=inner) | ast.UnaryOp(operand=inner):
+                if inner is not whole:
+                    break
+            case ast.BinOp():
+                pass
+            case _:
+                break
+        whole = outer
+    return whole
+
+
+def _own_memory(node: ast.expr) -> str:
+    """`.clone()` behind what has many elements in one place of memory: no optimizer writes it."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="expand" | "expand_as" | "broadcast_to")):
+            return ".clone()"
+    return ""
+
+
+def _followed_by(node: ast.expr, content: str, source: FixSource) -> tuple[Edit, ...]:
+    """`content` behind an expression, which is put in parentheses where it needs them for that."""
+    if source.operand(node) == source.text(node):
+        return (source.behind_text(node, content),)
+    return (source.before_text(node, "("), source.behind_text(node, f"){content}"))
 
 
 def frozen(finding: Finding, source: FixSource) -> tuple[Edit, ...]:

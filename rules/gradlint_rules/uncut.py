@@ -254,13 +254,21 @@ def values_bound_to(text: str, source: FixSource, near: ast.AST) -> list[ast.exp
         found = [
             value
             for node in ast.walk(whole)
-            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
-            for assigned in (node.targets if isinstance(node, ast.Assign) else [node.target])
-            for target, value in _bound(assigned, node.value)
+            for target, value in bindings(node)
             if source.text(target) == text
         ]
         if found:
             return [value for value in found if source.text(value) != text]
+    return []
+
+
+def bindings(node: ast.AST) -> Iterable[tuple[ast.expr, ast.expr]]:
+    """What an assignment puts into what; nothing for another node."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            return [pair for target in targets for pair in _bound(target, value)]
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            return _bound(target, value)
     return []
 
 

@@ -80,7 +80,8 @@ PROGRAMS["GL508 in a list of one"] = """\
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()
-     history += [loss]
+-    history += [loss]
++    history += [loss.detach()]
  print(history)
 """
 PROGRAMS["GL508 extended"] = """\

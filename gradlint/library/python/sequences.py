@@ -66,6 +66,7 @@ def append_left(m: Machine, receiver: Sequence, call: Call) -> Abstract:
     for value in call.args[:1]:
         receiver.items.insert(0, value)
         _forget(receiver, at_end=True)
+        m.appended[id(receiver)] = place(call)
         noted(m, call, value)
     return NONE
 
@@ -93,6 +94,7 @@ def extend_left(m: Machine, receiver: Sequence, call: Call) -> Abstract:
         receiver.items[:0] = reversed(more.items)
         receiver.open, receiver.rest = receiver.open or more.open, receiver.rest or more.rest
         _forget(receiver, at_end=True)
+        m.appended[id(receiver)] = place(call)
         noted(m, call, more)
     return NONE
 
@@ -105,6 +107,7 @@ def insert(m: Machine, receiver: Sequence, call: Call) -> Abstract:
         receiver.items.insert(
             position if isinstance(position, int) else len(receiver.items), call.args[1]
         )
+        m.appended[id(receiver)] = place(call)
         noted(m, call, call.args[1])
     return NONE
 
