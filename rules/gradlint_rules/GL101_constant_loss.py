@@ -273,8 +273,8 @@ def _outputs(paths: Paths, found: Starved) -> dict[str, str]:
     made, on every path.
 
     Those that reach the most parameters come first, and of these the nearest to them: zero times an
-    infinite derivative on the way would be NaN; `peers` of them serve as well as each other. Where a
-    bare number says nothing of what is around it, `near` has the names that carry a gradient, each
+    infinite derivative on the way would be NaN; `peers` serve as well as each other. Where a bare
+    number says nothing of what is around it, `near` has the names that carry a gradient, each
     with its line. `trained` says whether the backward has a gradient elsewhere, `set` whether
     settings alone make the loss constant.
     """
