@@ -192,9 +192,7 @@ def skipped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         raise NoFixError("no output is bound here")
     while place and any(True for _ in calls_of(block[place - 1], "zero_grad")):
         place -= 1
-    last = max(
-        at for at, each in enumerate(block) if at == block.index(backward) or _is_step(each)
-    )
+    last = max(at for at, each in enumerate(block) if at == block.index(backward) or _is_step(each))
     if last + 1 < len(block):
         return source.wrap(block[place : last + 1], f"if {loss.id}.requires_grad:")
     return source.before(block[place], f"if not {loss.id}.requires_grad:", f"{source.unit}continue")
