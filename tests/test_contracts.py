@@ -7,6 +7,7 @@ from __future__ import annotations
 import pathlib
 
 import pytest
+from truth import observe
 
 from gradlint.analysis import analyze
 
@@ -372,7 +373,7 @@ CONSTRUCTORS = {
     "self.w = nn.Parameter(torch.randn(width)) * config.std": "GL515",
     "self.body.weight[0] = 0.0": "GL202",
     "nn.init.zeros_(nn.utils.parametrizations.spectral_norm(self.body).weight)": "GL207",
-    "self.body.requires_grad = trained": "",
+    "self.body.requires_grad = trained": "GL516",
     "self.body.requires_grad = False": "GL516",
     "self.w = nn.Parameter(torch.randn(width) * std)": "",
     "self.w = nn.Parameter(torch.randn(width))\n        self.w.data.uniform_(-std, std)": "",
@@ -482,3 +483,47 @@ def test_what_is_made_with_grad_mode_off_as_a_whole_is_meant(
     )
     program += "            gap = points - scan\n        return gap.pow(2).mean()\n"
     assert [code for code, _, _ in told(tmp_path, program)] == codes
+
+
+WRITERS = {
+    "def likeness(first: torch.Tensor, second: torch.Tensor):\n"
+    "    length = torch.linalg.norm(first, dim=1)\n    first /= length.unsqueeze(1)\n"
+    "    return first.sum() + second.sum() * first.sum()\n": [],
+    "def directions(winds: torch.Tensor):\n"
+    "    winds /= torch.linalg.norm(winds, dim=1, keepdim=True)\n    return winds\n": ["GL201"],
+    "@torch.no_grad()\ndef directions(winds: torch.Tensor):\n"
+    "    winds /= torch.linalg.norm(winds, dim=1, keepdim=True)\n    return winds\n": [],
+    "def directions(winds: torch.Tensor):\n    winds = winds * 1\n    winds *= 2\n"
+    "    table = torch.zeros_like(winds)\n    table[0] = winds[0]\n    return table\n": [],
+    "class Bend(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+    "        self.turn = nn.Linear(width, width)\n"
+    "    def ahead(self, winds):\n        turned = torch.tanh(self.turn(winds))\n"
+    "        turned += winds\n        return turned\n"
+    "    def back(self, winds):\n        turned = self.turn(winds)\n"
+    "        turned += winds\n        return torch.tanh(turned)\n": ["GL201"],
+}
+
+
+@pytest.mark.parametrize("program", WRITERS)
+def test_a_function_that_would_raise_whoever_differentiates_it_is_a_note(
+    program: str, tmp_path: pathlib.Path
+) -> None:
+    found = told(tmp_path, program)
+    assert [code for code, _, _ in found] == WRITERS[program]
+    assert all(severity == "note" for _, severity, _ in found)
+
+
+DIFFERENTIATED = """
+winds = torch.randn(3, 3, requires_grad=True) * 1
+function = Bend(3).ahead if "Bend" in globals() else globals().get("directions", torch.Tensor.clone)
+(function(winds).sum() + 0 * winds.sum()).backward()
+"""
+
+
+@pytest.mark.parametrize("program", WRITERS)
+def test_torch_raises_where_such_a_function_is_differentiated(
+    program: str, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "use.py").write_text(HEAD + program + DIFFERENTIATED, encoding="utf-8")
+    exception = observe(tmp_path, "use.py").exception
+    assert ("modified by an inplace operation" in exception) is bool(WRITERS[program])

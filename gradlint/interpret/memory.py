@@ -176,10 +176,30 @@ def _refusal(m: Machine, tensor: Tensor, *, of_part: bool = False) -> str:
             ):
                 return "leaf"
             base = base.base
+        if _is_one_of_several(tensor) and not node.assumed:
+            return "views"
     has_versions = tensor.own_versions and not of_part
     if node.inference and not (m.grad.inference or has_versions) and _is_made_here(node):
         return "inference"
     return ""
+
+
+# what gives several views at once, each of which torch 2.13 refuses to have written in place;
+# `tensor_split` and its kin make each view by itself
+_SEVERAL_VIEWS = frozenset(["chunk", "split", "split_with_sizes", "unbind"])
+
+
+def _is_one_of_several(tensor: Tensor) -> bool:
+    """Whether a tensor is one of several views that autograd recorded together, or a view of
+    one.
+    """
+    while tensor.base is not None:
+        node = tensor.node
+        is_recorded = node.requires_grad and node.storage is tensor.base.node.storage
+        if is_recorded and node.op.rpartition(".")[2] in _SEVERAL_VIEWS:
+            return True
+        tensor = tensor.base
+    return False
 
 
 def _is_made_here(node: Value) -> bool:

@@ -136,12 +136,21 @@ def _whole(view: Tensor) -> Tensor | None:
 
 
 def freezes_module(m: Machine, module: Instance | Object, call: Call) -> None:
-    """`module.requires_grad = False` sets an attribute that nobody reads."""
-    if conditions.truth(m, call.args[0]) is False:
-        held = [tensor.node for _, tensor in named_parameters(m, module, call)]
-        for node in held:
-            if node.requires_grad:
-                in_vain(m, node, "module", call)
+    """`module.requires_grad = False` sets an attribute that nobody reads, and so does
+    `module.requires_grad = trainable`; what an object keeps of its own, its methods can read:
+    `self.requires_grad = trainable`.
+    """
+    wanted = conditions.truth(m, call.args[0])
+    if wanted or (wanted is None and module is call.frame.receiver):
+        return
+    for _, tensor in named_parameters(m, module, call):
+        if tensor.node.requires_grad:
+            in_vain(m, tensor.node, flagged(wanted), call)
+
+
+def flagged(wanted: bool | None) -> str:
+    """How a module is frozen in vain: for good, or where a flag is off."""
+    return "module" if wanted is False else "flag"
 
 
 @method("torch.Tensor", "__set_*__")

@@ -158,10 +158,11 @@ def set_requires_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     wanted = conditions.truth(m, call.args[0])
     if wanted:
         requires_grad_(m, unknown, Call("requires_grad_", [], {}, call.node, call.frame))
-    elif wanted is False and not is_tensor:
+    elif not is_tensor:
         whole = [symbol.source] if symbol.key == (_CHILD,) and symbol.source is not None else []
         for each in (symbol, *whole):
-            freezing.in_vain(m, tensors.leaf(m, each, call.node, call.frame), "module", call)
+            own = tensors.leaf(m, each, call.node, call.frame)
+            freezing.in_vain(m, own, freezing.flagged(wanted), call)
     return NONE
 
 

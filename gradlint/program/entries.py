@@ -30,6 +30,7 @@ SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
 HOOKS = frozenset(["training_step", "compute_loss"])
 _LIBRARY_TRAINERS = effects.LEARNS | {"train"}  # what trainers of libraries are asked for
 _NAMED = MAKERS | HOOKS
+_OF_METHODS = frozenset(["method", "function", "overwriting"])  # contracts: others are of objects
 _DEFINED = _NAMED | _EVENTS
 _TRIGGER_NAMES = tuple(sorted([*_EVENTS, *_NAMED, "autograd"]))
 _CALL_PATTERNS = tuple(f".{name}(" for name in sorted(_LIBRARY_TRAINERS))
@@ -56,7 +57,7 @@ class Entry:
         """What the user calls a part: a function, the class whose objects are called, or a
         method.
         """
-        if self.contract == "method" or not self.function:
+        if self.contract in _OF_METHODS or not self.function:
             return self.name
         return self.function[0] if len(self.function) == 2 else self.function[-1]
 

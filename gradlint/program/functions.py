@@ -13,14 +13,17 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gradlint.library.effects import singular
+from gradlint.program import forwards, hazards
 from gradlint.program.losses import Definition, Part
 from gradlint.source.blocks import walk
+from gradlint.tape import May
 
 _CHOICES = frozenset(
     ["where", "masked_fill", "masked_fill_", "nan_to_num", "isnan", "isinf", "isfinite"]
 )
 _OFF = frozenset(["no_grad", "inference_mode"])
 _TENSOR = "Tensor"
+_OF_OBJECTS = frozenset(["__init__", "forward"])  # which are run with their object
 
 
 def speaks_of_choices(text: str) -> bool:
@@ -29,12 +32,30 @@ def speaks_of_choices(text: str) -> bool:
 
 
 def choosing(definitions: Sequence[Definition]) -> Iterator[Part]:
-    """The functions that say of a parameter that it is a tensor, and hold a choice and what it is
-    made around.
+    """The functions and methods that say of a parameter that it is a tensor, and hold a choice and
+    what it is made around.
     """
     for each in definitions:
-        is_function = len(each.path) == 1 and isinstance(each.node, ast.FunctionDef)
+        is_called = len(each.path) <= 2 and each.path[-1] not in _OF_OBJECTS
+        is_function = is_called and isinstance(each.node, ast.FunctionDef)
         if is_function and _takes_tensor(each.node) and _chooses(each):
+            yield Part(each.path, each.line)
+
+
+def overwriting(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
+    """The functions and methods that write into what they compute with: those that say of a
+    parameter that it is a tensor, and all of modules.
+    """
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for each in definitions:
+        is_called = len(each.path) <= 2 and each.path[-1] not in _OF_OBJECTS
+        if not is_called or not isinstance(each.node, ast.FunctionDef):
+            continue
+        owner = classes.get(each.path[0]) if len(each.path) == 2 else None
+        computes = _takes_tensor(each.node) or (
+            owner is not None and forwards.is_module(owner, classes, hazards.imported(tree))
+        )
+        if computes and each.called.isdisjoint(_OFF) and hazards.may(each.node, May.WRITE, tree):
             yield Part(each.path, each.line)
 
 

@@ -212,7 +212,9 @@ class InPlace(Event):
     before: Value
     after: Value
     write: Write
-    raises: str = ""  # "leaf": torch refuses at once; "inference"; "out"
+    # "leaf": torch refuses at once; "views": one of several that were made together; "inference";
+    # "out"
+    raises: str = ""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ _LEAF = "a leaf Variable that requires grad"
 _LEAF_VIEW = "a view of a leaf Variable that requires grad"
 _GETITEM = "torch.Tensor.__getitem__"
 _INFERENCE = ("Inference tensors cannot", "Inplace update to inference tensor")
+_VIEWS = "is being modified inplace. This view is the output of a function that returns multiple"
 _OUT = "functions with out=... arguments don't support"
 
 
@@ -102,13 +103,15 @@ class Writes:
     def refused(
         self, judged: Spec, args: Sequence[Any], kwargs: dict[str, Any], error: RuntimeError
     ) -> None:
-        """torch refused a call: a leaf or an inference tensor in place, or `out=` with a
-        gradient.
+        """torch refused a call: a leaf, one of several views or an inference tensor in place, or
+        `out=` with a gradient.
         """
         text = str(error)
         reason = (
             "leaf"
             if _LEAF in text or _LEAF_VIEW in text
+            else "views"
+            if _VIEWS in text
             else "inference"
             if text.startswith(_INFERENCE)
             else "out"

@@ -9,6 +9,10 @@ nothing), follows views and aliases of the same memory, and reports the modifica
 between the saving and the backward: `x.op_()`, `x += …`, `x[i] = …`, `out=`, `inplace=True`. The
 report names the operation that saved, as no error message of PyTorch does.
 
+Reports as well a write to one of the views that `split`, `chunk` and `unbind` (and a loop over the
+rows of a tensor) give together, of what carries a gradient: PyTorch refuses it at once, saved or
+not.
+
 ## Why it matters
 The backward raises "one of the variables needed for gradient computation has been modified by an
 inplace operation", and points at neither line.
@@ -72,6 +76,9 @@ optimizer.step()
 - A modified `clone()` of what was saved.
 - A saved tensor whose branch is never back-propagated.
 
+- A write to one of several views under `no_grad`, to a copy of it, and to what `tensor_split` and
+  `unsafe_split` give.
+
 ## Limits
 In a part with no trainer in view, what an argument switches on that is off by default
 (`forward(x, inplace=False)`) is a note: the switch can be there for inference alone. Inside
@@ -86,9 +93,10 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
+from gradlint.tape import InPlace, Tape, Write
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.words import backward, bare, severity_in
+from gradlint_rules.words import backward, bare, calls, maker, places, quoted, severity_in
 from gradlint_rules.written import out_of_place
 
 SEVERITY = Severity.ERROR
@@ -103,13 +111,26 @@ def check(paths: Paths) -> Iterator[Report]:
             yield Report(
                 found.at,
                 _message(found),
-                _help(found),
+                _out_of_place(found.write),
                 found.related,
                 severity=Severity.NOTE
                 if found.is_switched_on
                 else severity_in(found.sink, found.user),
                 hints=_written(found),
             )
+    for event in paths.some(_refused):
+        message = (
+            f"{quoted(event.before)} is one of several views that {maker(event.before)} gave, and "
+            "is written in place: this raises"
+        )
+        hints = {"of": "part" if _is_of_part(event.write) else "whole"}
+        related = places(event.write.at, *calls(event.write.stack, ()))
+        yield Report(event.write.at, message, _out_of_place(event.write), related, hints=hints)
+
+
+def _refused(tape: Tape) -> Iterator[InPlace]:
+    """The writes to one of several views that autograd recorded together."""
+    return (event for event in tape.of(InPlace) if event.raises == "views")
 
 
 def _message(found: Overwritten) -> str:
@@ -119,8 +140,13 @@ def _message(found: Overwritten) -> str:
     return f"{write}: {backward(found.sink)} raises"
 
 
-def _help(found: Overwritten) -> str:
-    if bare(found.write.op) in ("setitem", "index_put"):
+def _is_of_part(write: Write) -> bool:
+    """Whether it goes to a part of a tensor: `x[i] = …`."""
+    return bare(write.op) in ("setitem", "index_put")
+
+
+def _out_of_place(write: Write) -> str:
+    if _is_of_part(write):
         return "Write into a `clone()`, or build the tensor with `torch.where` or `torch.cat`."
     return (
         "Use the operation out of place (`x = x + y`, `x = x.masked_fill(…)`), or modify a "
@@ -132,12 +158,12 @@ def _written(found: Overwritten) -> dict[str, str]:
     """Whether it goes to a part of a tensor, `x[i] = …`, and not to an item of a list; whether an
     alias is read.
     """
-    is_part = bare(found.write.op) in ("setitem", "index_put")
     seen = any(
         value.op == "view" and value.inputs[-1].at == found.write.at
         for value in found.sink.ancestors
     )
-    return {"of": "part" if is_part else "whole", **({"alias": "read"} if seen else {})}
+    of = {"of": "part" if _is_of_part(found.write) else "whole"}
+    return {**of, "alias": "read"} if seen else of
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -6,7 +6,8 @@ Gradients are clipped while they still carry the factor of the `GradScaler`.
 Reports a clip between `scaler.scale(loss).backward()` and `scaler.step(optimizer)` with no
 `scaler.unscale_(optimizer)` for these parameters before it. So is a size of gradients that is held
 against a bound: `if norm > limit`. A norm that is only measured (`clip_grad_norm_` with an infinite
-bound) is a note: the number in the log is scaled.
+bound) is a note: the number in the log is scaled. A method that clips and has the scaler step, and
+whose backward is where it is called from, is a warning.
 
 ## Why it matters
 The scale begins at 65536. A clip to norm 1 leaves gradients of norm 1, which `scaler.step` then
@@ -81,6 +82,7 @@ from gradlint.tape import (
     ZeroGrad,
     ancestors,
 )
+from gradlint_rules import alone
 from gradlint_rules.held import identities, share
 from gradlint_rules.scaled import Meeting, is_gated, meetings
 from gradlint_rules.scaling import unscaled_first
@@ -104,6 +106,15 @@ def check(paths: Paths) -> Iterator[Report]:
         if (decided or _is_clip(clip)) and not is_gated(meeting, paths, Unscale, May.CLIP):
             reported.add(clip.at)
             yield _report(meeting, clip, decided)
+    for found in alone.scaled(paths):
+        if found.clip.at not in reported:
+            reported.add(found.clip.at)
+            message = (
+                f"gradients are clipped before `{found.step.text}` unscales them: "
+                "the factor of the scaled loss is still in them"
+            )
+            related = places(found.clip.at, Related(found.step.at, "the step unscales them"))
+            yield Report(found.clip.at, message, _HELP, related, Severity.WARNING)
 
 
 def _is_clip(clip: Clip | InPlace) -> bool:

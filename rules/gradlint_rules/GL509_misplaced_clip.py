@@ -4,8 +4,9 @@ Gradients are clipped after the step, before the backward, or after each micro-b
 
 ## What it does
 Reports a clipping that never meets gradients which a later step will use. A clipping in every round
-of a window, to whose gradients the later rounds add, is a warning. `p.grad.clamp_(-1, 1)` is a
-clipping as `clip_grad_value_` is.
+of a window, to whose gradients the later rounds add, is a warning, and so is one behind the step of
+a method whose backward is where it is called from. `p.grad.clamp_(-1, 1)` is a clipping as
+`clip_grad_value_` is.
 
 ## Why it matters
 The step uses the gradients as they are: the protection against large ones that the code seems to
@@ -62,7 +63,9 @@ from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Clip, May, Optimizer, OptimizerStep, Tape, Unscale
+from gradlint_rules import alone
 from gradlint_rules.accounts import Account, Clipped, Key, accounts_on, key
+from gradlint_rules.alone import Alone
 from gradlint_rules.cached import of_tape
 from gradlint_rules.held import identities, reached, share
 from gradlint_rules.training import clipped_between
@@ -83,6 +86,8 @@ def check(paths: Paths) -> Iterator[Report]:
     yield from (
         _report(*found[place]) for place in sorted(found) if _is_never_in_time(place, paths)
     )
+    alone_ones = {key(each.clip): each for each in alone.behind(paths)}
+    yield from (_report_alone(alone_ones[place]) for place in sorted(alone_ones))
     within = {key(repeated.clip): repeated for repeated in paths.some(_within_windows)}
     yield from (_report_repeated(within[place]) for place in sorted(within))
 
@@ -215,6 +220,16 @@ def _report(account: Account, clipped: Clipped) -> Report:
     return Report(
         clipped.clip.at, message, _HELP, places(clipped.clip.at, Related(step.at, "the step"))
     )
+
+
+def _report_alone(found: Alone) -> Report:
+    name = found.step.optimizer.name or found.step.optimizer.cls or "optimizer"
+    message = (
+        "gradients are clipped after the step has used them: "
+        f"`{name}` steps with gradients of any size"
+    )
+    related = places(found.clip.at, Related(found.step.at, "the step"))
+    return Report(found.clip.at, message, _HELP, related, Severity.WARNING)
 
 
 def _report_repeated(found: _Repeated) -> Report:

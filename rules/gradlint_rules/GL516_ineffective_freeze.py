@@ -3,9 +3,10 @@
 A statement that is meant to freeze parameters does nothing.
 
 ## What it does
-Reports `module.requires_grad = False`, the same of a parameter's `data`, a misspelt attribute
-(`p.require_grad = False`), a comparison in the place of an assignment, and a frozen weight that is
-wrapped in a new `nn.Parameter` or gives way to one, where a loss goes on to train these parameters.
+Reports `module.requires_grad = False`, and `module.requires_grad = trainable`, the same of a
+parameter's `data`, a misspelt attribute (`p.require_grad = False`), a comparison in the place of an
+assignment, and a frozen weight that is wrapped in a new `nn.Parameter` or gives way to one, where a
+loss goes on to train these parameters.
 
 ## Why it matters
 The layers that were to stay as they are go on training. Python lets any attribute be set, and
@@ -44,6 +45,7 @@ for x in torch.randn(5, 8, 4):
 ## What it does not report
 - Parameters that were frozen in another way, or that no loss reaches.
 - `p.requires_grad = False` on parameters, and `requires_grad_(False)` on modules.
+- `self.requires_grad = trainable`, which the object's own methods can read.
 - An attribute of the program's own, by which it chooses what the optimizer gets: `p.trainable`.
 
 ## Limits
@@ -67,6 +69,10 @@ _WHY = {
     "module": (
         "sets an attribute of the module that nothing reads",
         "Call `requires_grad_(False)` on the module.",
+    ),
+    "flag": (
+        "sets an attribute of the module that nothing reads",
+        "Call `requires_grad_(…)` on the module, with the same flag.",
     ),
     "data": (
         "sets it on a tensor that is thrown away",

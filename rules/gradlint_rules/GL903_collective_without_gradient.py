@@ -74,7 +74,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Cut, Fact, Kind, Value, as_far_as_leaves
+from gradlint.tape import PREDICTED, Cut, Fact, Kind, Value, ancestors, as_far_as_leaves
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.cuts import cut_short, is_cut
 from gradlint_rules.encounters import encountered
@@ -164,10 +164,15 @@ def _reduced(arrival: Arrival, collectives: Sequence[Fact]) -> Iterator[tuple[Sp
             value is not None
             and fact.order < arrival.sink.order
             and value.kind is Kind.OPERATION
-            and not value.assumed
+            and (not value.assumed or _is_predicted(value, arrival))
             and id(value) in graph
         ):
             yield fact.at, value
+
+
+def _is_predicted(value: Value, arrival: Arrival) -> bool:
+    """Whether a loss that nothing in view calls computes it from its prediction."""
+    return arrival.sink.assumed and any(PREDICTED in each.flags for each in ancestors(value))
 
 
 def _linear(loss: Value) -> Iterator[int]:

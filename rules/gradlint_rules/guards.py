@@ -20,11 +20,13 @@ from gradlint_rules.signs import is_never_negative, is_positive  # fmt: skip
 from gradlint_rules.words import bare
 
 _BEYOND_ONE = (1.0, -1.0, 2.0, -2.0)
+_BELOW_ONE = (1.0, 0.0)
 _ROOTS, _ZERO = (0.0, -1.0), (0.0,)
 _POINTS = {
     "log": _ZERO, "log2": _ZERO, "log10": _ZERO, "reciprocal": _ZERO, "sqrt": _ROOTS,
     "rsqrt": _ROOTS,
     "acos": _BEYOND_ONE, "arccos": _BEYOND_ONE, "asin": _BEYOND_ONE, "arcsin": _BEYOND_ONE,
+    "acosh": _BELOW_ONE, "arccosh": _BELOW_ONE,
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from gradlint_rules.numbers import (
     origin,
     zero_with,
 )
+from gradlint_rules.preimages import preimage
 from gradlint_rules.words import bare
 
 _COMPARES = {
@@ -58,6 +59,8 @@ ELEMENTWISE |= {
     "asin",
     "arccos",
     "arcsin",
+    "acosh",
+    "arccosh",
 }
 ELEMENTWISE |= {
     "clamp",
@@ -72,7 +75,7 @@ ELEMENTWISE |= {
 }
 ELEMENTWISE |= {"subtract"}
 _TO_INFINITY = {"pow", "rsqrt", "reciprocal", *DIVISIONS}
-_INVERSES = {"acos", "arccos", "asin", "arcsin"}
+_INVERSES = {"acos", "arccos", "asin", "arcsin", "acosh", "arccosh"}
 _SPREADS_INFINITY = {"add", "sub", "subtract", "neg", *PRODUCTS}  # to infinity or NaN
 
 
@@ -210,7 +213,10 @@ def _compared(
         return name in ("eq", "ge")
     value = _at(left, argument, point)
     if value is None:
-        return None
+        value = preimage(left, argument, point)
+        # of a single point, the condition is to speak: `x > 1` of `1 / (x - 1)`
+        if value is None or not (value in (0, right) or _is_within(operation, point)):
+            return None
     if isinstance(right, int | float):
         return bool(_COMPARES[name](value, right))
     # an unknown threshold: taken to be above zero, but small
@@ -228,6 +234,11 @@ def _at(compared: Value, argument: Value, point: float) -> float | None:
     if bare(below.op) == "abs" and below.inputs and key(below.inputs[0]) in same:
         return abs(point)
     return 0.0 if point == 0 and _share_zeros(compared, argument) else None
+
+
+def _is_within(operation: Value, point: float) -> bool:
+    """Whether the operation is undefined around a point, too: a root below zero."""
+    return abs(point) != 1 if bare(operation.op) in _INVERSES else point != 0
 
 
 def _share_zeros(compared: Value, argument: Value) -> bool:

@@ -36,6 +36,7 @@ from gradlint.interpret.values import (
 from gradlint.library import roles
 from gradlint.library.handover import escapes
 from gradlint.library.python.classes import python_type
+from gradlint.library.python.numbered import numbered
 from gradlint.library.python.results import argument, fresh, place, text
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ def _any_attribute(m: Machine, call: Call, value: Abstract) -> Abstract:
     if isinstance(value, Lib) and value.name in _FAMILIES:
         return Lib(_FAMILIES[value.name])
     chosen = _by_option(m, call, value)
+    if chosen is None:
+        chosen = numbered(m, value, call)
     if chosen is not None:
         return chosen
     if roles.looks_like_optimizer(m, value):  # its `step`, it may be
