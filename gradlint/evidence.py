@@ -40,6 +40,7 @@ _COMPARED = frozenset(
         "truth",
         "true",
         "reference",
+        "teacher",
         "y",
         "ys",
         "mask",

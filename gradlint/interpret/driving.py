@@ -40,7 +40,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import losses
-from gradlint.tape import PREDICTED, Fact, Storage, Value
+from gradlint.tape import BESIDE, PREDICTED, Fact, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -174,6 +174,12 @@ def _given(
         for parameter in taken
         if parameter.kind not in ("args", "kwargs")
     }
+    tensors_given = [
+        value.symbol.root
+        for value in known.values()
+        if isinstance(value, Unknown) and value.type not in _PLAIN
+    ]
+    m.state[BESIDE] = dict.fromkeys(tensors_given[1:], frozenset({BESIDE}))
     for name, value in known.items():
         if isinstance(value, Unknown) and value.type == "tensor":
             _identify(m, value, call)

@@ -57,8 +57,12 @@ def _is_measured(result: Abstract, nodes: list[Value]) -> bool:
 
 
 def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Value]]:
-    """The tensors of a result: of a record that has a `loss`, that alone."""
+    """The tensors of a result: of a record that has a `loss`, that alone; a list of such records
+    compares losses, and nobody minimises them.
+    """
     match value:
+        case Sequence(kind="list", items=items) if any(map(_has_loss, items)):
+            return []
         case Mapping(items=items) | Instance(attrs=items) | Object(attrs=items):
             parts = list(items.values())
             if "loss" in items and (found := _results(m, items["loss"], call)):
@@ -79,6 +83,11 @@ def _results(m: Machine, value: Abstract, call: Call) -> list[tuple[Abstract, Va
         and not isinstance(value, Const)
     )
     return [(value, node)] if node is not None and is_tensor else []
+
+
+def _has_loss(value: Abstract) -> bool:
+    items = value.attrs if isinstance(value, Instance) else getattr(value, "items", None)
+    return isinstance(items, dict) and "loss" in items
 
 
 def _saved(m: Machine, call: Call) -> Abstract:

@@ -4,9 +4,12 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.dataclass import dataclass
 from gradlint.finding import Span
 from gradlint.interpret.values import (
     Abstract,
@@ -28,6 +31,16 @@ MAX_DEPTH = 6  # how deep containers and objects are searched
 _CARRIED = ("sum", "state")
 _SUMS = ("torch.add", "torch.Tensor.add_")
 _LONG = 1000  # rounds that a loop is taken to have
+_SURE = "surely visited"  # what the state of a path calls a `_Sure`
+
+
+@dataclass(eq=False, slots=True)
+class _Sure:
+    """The values, by id, that the first so many backwards of a path surely ran through."""
+
+    holding: list[tuple[int, bool, list[int]]]  # what the optimizers held
+    sinks: int = 0
+    values: set[int] = field(default_factory=set)
 
 
 def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
@@ -46,7 +59,7 @@ def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
     for calls, frame in enumerate(m.frames, outer):
         for value in frame.locals.values():
             _search(m, loop, value, holders, seen, calls, 0)
-    sure = _sure(m) if holders else frozenset[int]()
+    sure: AbstractSet[int] = _sure(m) if holders else frozenset()
     for node, at, how in holders.values():
         if how in _CARRIED and (
             len(_rounds(loop, node, sure)) < loop.round or _is_freed_twice(m, node)
@@ -142,10 +155,22 @@ def holds_graph(m: Machine, owner: Abstract) -> bool:
     return False
 
 
-def _sure(m: Machine) -> frozenset[int]:
-    """The values, by id, through which a backward ran for sure."""
+def _sure(m: Machine) -> AbstractSet[int]:
+    """The values, by id, through which a backward ran for sure.
+
+    Each backward is looked at once, as long as the optimizers hold the same.
+    """
     optimizers = m.tape.optimizers()
-    return frozenset(id(value) for sink in m.sinks for value in tape.sure(sink.graph, optimizers))
+    holding = [
+        (id(each), each.complete, [id(value) for value in each.parameters]) for each in optimizers
+    ]
+    known: _Sure = m.state.setdefault(_SURE, _Sure(holding))
+    if known.holding != holding:
+        known = m.state[_SURE] = _Sure(holding)
+    for sink in m.sinks[known.sinks :]:
+        known.values.update(map(id, tape.sure(sink.graph, optimizers)))
+    known.sinks = len(m.sinks)
+    return known.values
 
 
 def _trains(m: Machine, loop: Loop) -> bool:
@@ -199,7 +224,7 @@ def _search_container(
     loop: Loop,
     container: Sequence | Mapping,
     holders: dict[int, tuple[Value, Span, str]],
-    sure: frozenset[int],
+    sure: AbstractSet[int],
 ) -> None:
     """A list that got a graph in every round; that of a model which is handed in, where a backward
     ran through it.
@@ -264,7 +289,7 @@ def _own_rounds(loop: Loop, node: Value) -> set[int]:
     return {number for owner, number in node.iteration if owner == loop.number}
 
 
-def _rounds(loop: Loop, node: Value, sure: frozenset[int] | None = None) -> set[int]:
+def _rounds(loop: Loop, node: Value, sure: AbstractSet[int] | None = None) -> set[int]:
     """The rounds of the loop whose operations the graph of `node` still holds; of the assumed ones,
     those in `sure`.
 

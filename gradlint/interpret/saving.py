@@ -19,15 +19,26 @@ if TYPE_CHECKING:
 def save_as_listed(made: Value, named: Many[tuple[str, Value]], effect: Effect) -> None:
     if not made.requires_grad:
         return
-    kept = effect.saved({name for name, source in named if source.requires_grad})
+    requiring = [(name, source) for name, source in named if source.requires_grad]
+    kept = {save.what: save.when for save in effect.savings({name for name, _ in requiring})}
     saved = [
-        saved_values(source, name)
+        saved_values(source, name, _needing(source, requiring, kept[name]))
         for name, source in named
         if name in kept and not _is_copied(source, name, effect)
     ]
     if any(what.startswith("result") for what in kept):
         saved.append(saved_values(made, "result"))
     made.saves = tuple(entry for entry in saved if entry is not None)
+
+
+def _needing(
+    kept: Value, requiring: Many[tuple[str, Value]], names: tuple[str, ...]
+) -> tuple[Value, ...]:
+    """Those of the arguments of these names for whose gradients alone a tensor is kept; none where
+    it is kept for its own.
+    """
+    needing = tuple(value for name, value in requiring if name in names)
+    return () if any(value is kept for value in needing) else needing
 
 
 def _is_copied(source: Value, name: str, effect: Effect) -> bool:
@@ -37,12 +48,12 @@ def _is_copied(source: Value, name: str, effect: Effect) -> bool:
     return name == effect.argument(0) and flattens(effect) and layouts.lie_apart(source)
 
 
-def saved_values(kept: Value, role: str) -> Saved | None:
+def saved_values(kept: Value, role: str, needed_by: tuple[Value, ...] = ()) -> Saved | None:
     storage = kept.storage
     return (
         None
         if storage is None
-        else Saved(kept, storage, storage.version, len(storage.writes), role)
+        else Saved(kept, storage, storage.version, len(storage.writes), role, needed_by)
     )
 
 

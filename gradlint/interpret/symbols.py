@@ -57,6 +57,14 @@ class Symbol:
         return self._derived or {}
 
     @property
+    def root(self) -> Symbol:
+        """What all of it was derived from."""
+        symbol = self
+        while symbol.source is not None:
+            symbol = symbol.source
+        return symbol
+
+    @property
     def asked(self) -> Symbol:
         """The symbol that questions about this one are asked of."""
         return self.twin or self

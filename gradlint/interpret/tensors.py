@@ -22,7 +22,7 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.library.effects import Effect
-from gradlint.tape import Cut, DType, Kind, Storage, Value
+from gradlint.tape import BESIDE, Cut, DType, Kind, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -188,6 +188,7 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
         known.storage, known.text, known.name = Storage(), unknown.symbol.text, unknown.symbol.text
         known.inference = False  # it came from elsewhere, and may have been there before
         known.arguments = _part_of(unknown.symbol)
+        known.flags = m.state.get(BESIDE, {}).get(unknown.symbol.root, frozenset())
         known.assumed = not (unknown.data and _is_loaded(m, unknown.symbol))
         m.nodes[unknown.symbol] = known
         m.identify(known, unknown.symbol)

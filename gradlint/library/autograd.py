@@ -81,23 +81,26 @@ def last_backward(m: Machine) -> tape.Backward | None:
 
 def raise_as_torch_does(m: Machine, event: tape.Backward) -> None:
     """Ends the program where this backward has no graph, a freed one, or a saved tensor that was
-    overwritten.
+    overwritten; not where these only may carry a gradient, as the tensors of a batch: a program is
+    taken to work.
     """
     loss = event.value
     freed: set[int] = m.state.setdefault("freed", set())
     visited = [value for value in _run_through(event) if value.records and value.saves]
     fails = not loss.requires_grad and not loss.assumed
-    for value in visited:
-        fails = (
-            fails
-            or id(value) in freed
-            or (not value.checkpointed and any(s.storage.version > s.version for s in value.saves))
-        )
+    refused = {id(value) for value in visited if id(value) in freed or _is_overwritten(value)}
+    if refused:
+        sure = tape.sure(event.graph, m.tape.optimizers())
+        fails = fails or not refused.isdisjoint(map(id, sure))
     if not event.retain_graph:
         freed.update(id(value) for value in visited)
         m.state.setdefault("held", []).extend(visited)
     if fails:
         raise Raised(Object("builtins.RuntimeError", event.at), event.at)
+
+
+def _is_overwritten(value: Value) -> bool:
+    return not value.checkpointed and any(s.storage.version > s.version for s in value.saves)
 
 
 def _run_through(event: tape.Backward) -> list[Value]:

@@ -103,10 +103,14 @@ class Effect:
 
     def saved(self, requiring: Collection[str]) -> tuple[str, ...]:
         """What is kept for the backward when the arguments named in `requiring` require grad."""
+        return tuple(save.what for save in self.savings(requiring))
+
+    def savings(self, requiring: Collection[str]) -> tuple[Save, ...]:
+        """The same, with the arguments for whose gradients it is kept."""
         if not requiring:
             return ()
         return tuple(
-            save.what
+            save
             for save in self.saves
             if not save.when or any(name in requiring for name in save.when)
         )

@@ -62,7 +62,7 @@ def make_layer(m: Machine, call: Call) -> Abstract | None:
         call.name, call.frame.span(call.node), {"effect": effect}, module=tape.Module(f"<{short}>")
     )
     made.state["inplace"] = _is_in_place(m, effect, call)
-    made.state["arguments"] = dict(call.kwargs)
+    made.state["arguments"] = _by_name(effect, call)
     if effect is None or effect.has_parameters or call.name.startswith("torch.nn.utils"):
         names = _parameter_names(effect, call)
         made.state["parameters"] = {
@@ -93,6 +93,13 @@ def embedded(m: Machine, call: Call) -> Abstract | None:
     weight = make_parameter(m, "weight", made.module, call, requires_grad=not freeze)
     made.state["parameters"] = {"weight": weight}
     return made
+
+
+def _by_name(effect: LayerEffect | None, call: Call) -> dict[str, Abstract]:
+    """What a layer is made with by name, and what of the rest decides what it does."""
+    names = [name for name, _ in effect.positions] if effect is not None else []
+    given = ((name, call.get(_position(effect, name, call), name)) for name in names)
+    return {**call.kwargs, **{name: value for name, value in given if value is not None}}
 
 
 def _parameter_names(effect: LayerEffect | None, call: Call) -> list[str]:

@@ -20,6 +20,14 @@ from gradlint.source.blocks import walk
 _UNGRADED = ("no_grad", "inference_mode")
 # of a module: what is done with it to train it
 _TRAINS = frozenset(["parameters", "named_parameters", "train"])
+_BACKWARD_HOOKS = frozenset(
+    [
+        "register_hook",
+        "register_backward_hook",
+        "register_full_backward_hook",
+        "register_full_backward_pre_hook",
+    ]
+)
 _FORWARD = "forward"
 _DEPTH = 3  # of functions that call functions
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -94,12 +102,41 @@ def _kind(use: ast.expr, file: _Tree, trees: Sequence[_Tree], depth: int) -> boo
             return None if name in _TRAINS else False
         case ast.arg() | ast.AnnAssign() | ast.Subscript():
             return False  # an annotation
+    if isinstance(outer, ast.Dict) and depth:
+        return _in_table(outer, file, trees, depth)
     is_asked = (
         isinstance(outer, ast.Call)
         and isinstance(outer.func, ast.Name)
         and outer.func.id == "isinstance"
     )
     return False if is_asked else None
+
+
+def _in_table(table: ast.Dict, file: _Tree, trees: Sequence[_Tree], depth: int) -> bool | None:
+    """As `_kind`, of what stands in a table: what is done with what the table gives,
+    `RULES[type(layer)](…)`.
+    """
+    match file.parents.get(id(table)):
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            uses = {
+                _looked_up(use, each, trees, depth - 1)
+                for each in trees
+                for use in _loads(name, each.tree)
+            }
+            return None if None in uses else any(uses)
+    return None
+
+
+def _looked_up(use: ast.expr, file: _Tree, trees: Sequence[_Tree], depth: int) -> bool | None:
+    match outer := file.parents.get(id(use)):
+        case ast.Subscript():
+            call = file.parents.get(id(outer))
+            if not isinstance(call, ast.Call) or call.func is not outer:
+                return None
+            return True if _is_off_here(call, file, trees, depth) else None
+        case ast.Compare() | ast.Attribute(attr="keys"):
+            return False
+    return None
 
 
 def _made(use: ast.expr, file: _Tree, trees: Sequence[_Tree], depth: int) -> bool | None:
@@ -137,6 +174,23 @@ def _is_off_here(node: ast.AST, file: _Tree, trees: Sequence[_Tree], depth: int)
         if isinstance(outer, _Function):
             if any(map(is_ungraded, outer.decorator_list)):
                 return True
+            if _is_backward_hook(outer.name, trees):
+                return True
             is_plain = isinstance(file.parents.get(id(outer)), ast.Module)
             return is_plain and depth > 0 and _are_ungraded(outer.name, trees, depth - 1)
+    return False
+
+
+def _is_backward_hook(name: str, trees: Sequence[_Tree]) -> bool:
+    """Whether all that is done with a function is that it is given to a hook of the backward, which
+    runs with grad mode off.
+    """
+    uses = [_is_hooked(use, each) for each in trees for use in _loads(name, each.tree)]
+    return bool(uses) and all(uses)
+
+
+def _is_hooked(use: ast.expr, file: _Tree) -> bool:
+    match file.parents.get(id(use)):
+        case ast.Call(func=ast.Attribute(attr=name), args=[hook]):
+            return hook is use and name in _BACKWARD_HOOKS
     return False

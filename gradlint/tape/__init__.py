@@ -52,6 +52,7 @@ from gradlint.tape.lineage import (
     users_among,
 )
 from gradlint.tape.values import (
+    BESIDE,
     CAST,
     COMPUTED_ANEW,
     DRAWN,
@@ -82,6 +83,7 @@ from gradlint.tape.values import (
 )
 
 __all__ = [
+    "BESIDE",
     "CAST",
     "COMPUTED_ANEW",
     "DRAWN",

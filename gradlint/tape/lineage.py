@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from gradlint.tape.held import Held
 from gradlint.tape.values import GIVEN_NOTHING, OF_A_FUNCTION, Cut, Kind, Optimizer, Value
 
 
@@ -79,12 +80,12 @@ def sure(values: Sequence[Value], optimizers: Sequence[Optimizer]) -> list[Value
 def _known_to_train(values: list[Value], optimizers: Sequence[Optimizer]) -> list[Value]:
     if not any(value.assumed for value in values):
         return values
-    held = {
-        id(p)
-        for p in (value.parameter for value in values)
-        if p and any(each.holds(p) for each in optimizers)
-    }
-    return [value for value in values if not value.assumed or id(value.parameter) in held]
+    held = Held(optimizers)
+    return [
+        value
+        for value in values
+        if not value.assumed or (value.parameter is not None and held.holds(value.parameter))
+    ]
 
 
 def above(values: Sequence[Value], wanted: Iterable[int]) -> list[Value]:

@@ -59,6 +59,8 @@ OF_A_FUNCTION = "of-a-function"
 FRAMEWORK = "framework"  # the device of an autocast region that a framework chooses
 # what a part is given and a model has computed before: nothing of the part is behind it
 PREDICTED = "predicted"
+# what a part is given beside its first tensor: an adjacency, a mask, and queries and keys as well
+BESIDE = "beside"
 HANDED = "handed"  # what a part is given, and is no result of it: a metric, the output of a model
 # from a distribution whose samples are functions of its parameters: it is never exactly zero
 DRAWN = "drawn"
@@ -175,6 +177,8 @@ class Saved:
     version: int
     order: int  # number of writes (counted or not) that the storage had seen
     role: str  # "input", "other", "result"
+    # for whose gradients alone it is kept; none: for any
+    needed_by: tuple[Value, ...] = ()
 
 
 @dataclass(eq=False, slots=True)

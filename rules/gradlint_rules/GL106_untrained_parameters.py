@@ -108,16 +108,16 @@ from gradlint.tape import (
     Cut,
     DType,
     May,
-    Parameter,
     Value,
 )  # fmt: skip
 from gradlint_rules.answers import asked, is_given, is_of_another
 from gradlint_rules.blocked import blocked_on
 from gradlint_rules.copies import WRITTEN
 from gradlint_rules.cuts import place
+from gradlint_rules.held import Overlapping, distinct
 from gradlint_rules.obstacles import Blocked, nearest, reached_from
 from gradlint_rules.purpose import is_a_mistake, is_deliberate, is_of_the_part, least_meant
-from gradlint_rules.trained import follows, frozen, is_in, of_owners, trained_on, unused
+from gradlint_rules.trained import follows, frozen, of_owners, trained_on, trains, unused
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
 from gradlint_rules.words import calls, maker, owners, places, shortly, to_sink
 
@@ -154,14 +154,14 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _untrained(found: Sequence[Blocked], paths: Paths) -> list[Blocked]:
     """Those of what is blocked that no loss on any path reaches, and that are to be trained."""
-    by_others = [leaf.parameter for loss in unused(paths) for leaf in reached_from(loss)]
-    spared = [*by_others, *frozen(paths), *of_owners(paths)]
-    reached = [*paths.some(trained_on), *by_others]
+    by_others = distinct(leaf for loss in unused(paths) for leaf in reached_from(loss))
+    spared = Overlapping([*by_others, *frozen(paths), *of_owners(paths)])
+    reached = Overlapping([*paths.some(trained_on), *by_others])
     lost = {id(each.parameter): _is_lost(each, spared, paths) for each in found}
     return [each for each in found if lost[id(each.parameter)] and not follows(each, reached)]
 
 
-def _is_lost(blocked: Blocked, spared: Sequence[Parameter | None], paths: Paths) -> bool:
+def _is_lost(blocked: Blocked, spared: Overlapping, paths: Paths) -> bool:
     """Whether no loss reaches a parameter, whatever was not run; of a part, what was not run beside
     the cut.
     """
@@ -172,13 +172,13 @@ def _is_lost(blocked: Blocked, spared: Sequence[Parameter | None], paths: Paths)
     )
     is_never_reached = paths.never(
         lambda tape: (
-            is_in(parameter, trained_on(tape)) and not (by_mistake and is_of_another(tape, blocked))
+            trains(tape).overlaps(parameter) and not (by_mistake and is_of_another(tape, blocked))
         ),
         May.BIND | May.BACKWARD,
     )
     if is_never_reached is None:
         is_never_reached = blocked.sink.assumed
-    return is_never_reached and not is_in(parameter, spared)
+    return is_never_reached and not spared.overlaps(parameter)
 
 
 def _is_meant_to_train(blocked: Blocked, paths: Paths) -> bool:

@@ -127,6 +127,7 @@ from gradlint_rules.formulas import (
     without_gradient,
 )
 from gradlint_rules.idle import idle_terms
+from gradlint_rules.limits import is_shift
 from gradlint_rules.means import is_mean
 from gradlint_rules.words import bare, calls, listed, loss_of, maker, places, quoted, to_sink
 
@@ -359,7 +360,8 @@ def _dead_shares(sink: Backward) -> Iterator[tuple[Value, str]]:
     """
     for value in skeleton(sink.value):
         if bare(value.op) in SUMS:
-            yield from ((cut, _titled("a term", source)) for source, cut in cut_inputs(value))
+            terms = (each for each in cut_inputs(value) if not is_shift(value, each[0]))
+            yield from ((cut, _titled("a term", source)) for source, cut in terms)
     for value in sink.graph:
         if bare(value.op) in FACTORS:
             for source, cut in cut_inputs(value):

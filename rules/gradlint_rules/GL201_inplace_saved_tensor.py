@@ -81,9 +81,10 @@ optimizer.step()
 
 ## Limits
 In a part with no trainer in view, what an argument switches on that is off by default
-(`forward(x, inplace=False)`) is a note: the switch can be there for inference alone. Inside
-activation checkpointing without re-entrance and under `save_on_cpu`, PyTorch does not check: the
-gradient is wrong without an error, and the message says so.
+(`forward(x, inplace=False)`) is a note: the switch can be there for inference alone. So is what was
+learned and is saved for the gradient of further arguments alone, as of an adjacency or a mask.
+Inside activation checkpointing without re-entrance and under `save_on_cpu`, PyTorch does not check:
+the gradient is wrong without an error, and the message says so.
 """
 
 from __future__ import annotations
@@ -93,10 +94,19 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import InPlace, Tape, Write
+from gradlint.tape import BESIDE, InPlace, Tape, Value, Write, leaves
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.words import backward, bare, calls, maker, places, quoted, severity_in
+from gradlint_rules.words import (
+    backward,
+    bare,
+    calls,
+    is_of_arguments,
+    maker,
+    places,
+    quoted,
+    severity_in,
+)
 from gradlint_rules.written import out_of_place
 
 SEVERITY = Severity.ERROR
@@ -114,8 +124,8 @@ def check(paths: Paths) -> Iterator[Report]:
                 _out_of_place(found.write),
                 found.related,
                 severity=Severity.NOTE
-                if found.is_switched_on
-                else severity_in(found.sink, found.user),
+                if found.is_switched_on or _beside_what_is_learned(found)
+                else severity_in(found.sink, *(found.saved.needed_by or [found.user])),
                 hints=_written(found),
             )
     for event in paths.some(_refused):
@@ -137,7 +147,27 @@ def _message(found: Overwritten) -> str:
     write = f"{found.saving}, and it is overwritten here{found.condition}"
     if found.user.checkpointed == "non-reentrant":
         return f"{write}: nothing checks it inside a checkpoint, and the gradient is silently wrong"
-    return f"{write}: {backward(found.sink)} raises"
+    needing = list(dict.fromkeys(quoted(value) for value in _arguments_needing(found)))
+    where = f" where {' or '.join(needing)} needs a gradient" if needing else ""
+    return f"{write}: {backward(found.sink)} raises{where}"
+
+
+def _beside_what_is_learned(found: Overwritten) -> bool:
+    """Whether what was learned is saved for the gradient of a part's further arguments alone: an
+    adjacency or a mask needs none, and the part can be trained without.
+    """
+    needing = _arguments_needing(found)
+    return (
+        bool(needing)
+        and all(BESIDE in leaf.flags for value in needing for leaf in leaves(value))
+        and not is_of_arguments(found.saved.value)
+    )
+
+
+def _arguments_needing(found: Overwritten) -> list[Value]:
+    """What it was saved for, where arguments of a part alone can give that a gradient."""
+    needing = found.saved.needed_by if found.sink.assumed else ()
+    return list(needing) if all(map(is_of_arguments, needing)) else []
 
 
 def _is_of_part(write: Write) -> bool:

@@ -69,7 +69,7 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, InPlace, Tape, Value
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.visited import visited
+from gradlint_rules.visited import surely_visited
 from gradlint_rules.words import calls, operation, places, quoted
 
 SEVERITY = Severity.ERROR
@@ -113,7 +113,7 @@ def _uses(tape: Tape) -> Iterator[_Use]:
         elif isinstance(event, Fact) and event.value is not None:
             yield _Use(event.value, event.at, event.stack, _deed(event.detail))
     for sink in tape.backwards():
-        for user in visited(sink):
+        for user in surely_visited(sink, tape):  # what only may carry a gradient saves nothing
             for saved in user.saves:
                 if saved.value.inference:
                     yield _Use(saved.value, user.at, user.stack, _deed(user.op))

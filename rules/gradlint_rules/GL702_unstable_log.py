@@ -73,7 +73,7 @@ from gradlint.tape import Value, ancestors
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.encounters import encountered
 from gradlint_rules.guards import guarded_in
-from gradlint_rules.limits import is_bounded, is_within
+from gradlint_rules.limits import is_bounded, is_of_small_ones, is_within
 from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.numeric import logarithm_at_once
 from gradlint_rules.uncut import safe
@@ -141,7 +141,9 @@ def _exponential(log: Value) -> Value | None:
             return None
         source = origin(source.inputs[0])
     is_exponential = bare(source.op) == "exp" and source.inputs and source.requires_grad
-    return source if is_exponential and not is_bounded(source.inputs[0]) else None
+    if not is_exponential or is_bounded(source.inputs[0]) or is_of_small_ones(source.inputs[0]):
+        return None
+    return source
 
 
 def _logs(arrival: Arrival) -> Iterator[tuple[Span, Value]]:

@@ -4,7 +4,7 @@ bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gradlint.finding import Span
 from gradlint.tape import Backward, Kind, Module, Optimizer, OptimizerStep, Parameter, Tape, Value
@@ -24,6 +24,63 @@ def overlap(one: Parameter, other: Parameter) -> bool:
 def meet(one: Parameter, other: Parameter) -> bool:
     """Whether the two, of one path, overlap."""
     return one is other or _covers(one, other) or _covers(other, one)
+
+
+class Overlapping:
+    """Some parameters, of any paths, against which many others are held: the answer of `overlap`
+    with any of them.
+    """
+
+    __slots__ = ("_around", "_named_around", "_same", "_whole", "_whole_named", "_whole_unseen")
+
+    def __init__(self, parameters: Iterable[Parameter]) -> None:
+        self._same: set[object] = set()  # what they are, by identity
+        self._whole: set[int] = set()  # the modules that one of them stands for all of
+        self._whole_named: set[str] = set()
+        self._whole_unseen: set[str] = set()
+        self._around: set[int] = set()  # the modules that one of them is a part of
+        self._named_around: dict[bool, set[str]] = {False: set(), True: set()}  # by what is unseen
+        for each in {id(one): one for one in parameters}.values():
+            self._same |= {id(each), each.identity}
+            module = each.module
+            if module is None:
+                continue
+            if not each.name:
+                self._whole.add(id(module))
+                self._whole_named.add(module.path)
+                self._whole_unseen |= {module.path} if module.unseen else set()
+            self._around.update(map(id, _outwards(module)))
+            self._named_around[module.unseen].update(_prefixes(module.path))
+
+    def overlaps(self, parameter: Parameter) -> bool:
+        """Whether the parameter overlaps with one of them."""
+        if id(parameter) in self._same or parameter.identity in self._same:
+            return True
+        return parameter.module is not None and (
+            self._covers(parameter.module) or (not parameter.name and self._meets(parameter.module))
+        )
+
+    def _covers(self, module: Module) -> bool:
+        if any(id(each) in self._whole for each in _outwards(module)):
+            return True
+        known = self._whole_named if module.unseen else self._whole_unseen
+        return bool(known) and not known.isdisjoint(_prefixes(module.path))
+
+    def _meets(self, whole: Module) -> bool:
+        if id(whole) in self._around or whole.path in self._named_around[True]:
+            return True
+        return whole.unseen and whole.path in self._named_around[False]
+
+
+def _outwards(module: Module | None) -> Iterator[Module]:
+    while module is not None:
+        yield module
+        module = module.parent
+
+
+def _prefixes(path: str) -> list[str]:
+    """`a`, `a.b` and `a.b.c` of `a.b.c`."""
+    return [f"{path}."[:end] for end, letter in enumerate(f"{path}.") if letter == "."]
 
 
 def _covers(whole: Parameter, part: Parameter) -> bool:

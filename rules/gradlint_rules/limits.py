@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from gradlint.tape import Value, ancestors
 from gradlint_rules.numbers import BOUNDED_BOTH, DEPTH, origin, unchanged
+from gradlint_rules.selections import SELECTS
 from gradlint_rules.signs import is_never_negative
 from gradlint_rules.words import bare
 
 _BOUNDED = {*BOUNDED_BOTH, "log_softmax", "LogSoftmax", "logsigmoid", "LogSigmoid"}
+_SMALLER, _LARGER = {"lt", "le", "less", "less_equal"}, {"gt", "ge", "greater", "greater_equal"}
+_TURNS = {"bitwise_not", "logical_not", "invert"}
 _SPREADS = {
     "add",
     "sub",
@@ -65,6 +68,23 @@ def is_bounded(value: Value, depth: int = 0) -> bool:
     return name in _SPREADS and all(is_bounded(source, depth + 1) for source in found.inputs)
 
 
+def is_of_small_ones(value: Value) -> bool:
+    """Whether it is computed of elements that a mask has chosen for being small: `x[x < 30]`."""
+    return any(_chooses_small(each) for each in ancestors(value))
+
+
+def _chooses_small(selection: Value) -> bool:
+    if bare(selection.op) not in SELECTS or len(selection.inputs) < 2:
+        return False
+    mask, is_turned = selection.inputs[1], False
+    while bare(mask.op) in _TURNS and mask.inputs:
+        mask, is_turned = mask.inputs[0], not is_turned
+    if bare(mask.op) not in (_LARGER if is_turned else _SMALLER) or not mask.inputs:
+        return False
+    chosen = origin(selection.inputs[0])
+    return any(source is chosen for source in ancestors(mask.inputs[0]))
+
+
 def _is_negated(value: Value, name: str) -> bool:
     """Whether its one input is turned round: `-x`, `x * -2`."""
     if name in ("neg", "negative"):
@@ -85,6 +105,14 @@ def is_bounded_below(value: Value, depth: int = 0) -> bool:
         return found.argument(1, "min") is not None
     spreads = name in _SPREADS and depth <= DEPTH and bool(found.inputs)
     return spreads and all(is_bounded_below(source, depth + 1) for source in found.inputs)
+
+
+def is_shift(value: Value, term: Value) -> bool:
+    """Whether a term moves another to where it can be computed, and is no part of what is:
+    `x - x.max()`.
+    """
+    moved = value.inputs[0]
+    return bare(value.op) == "sub" and term is not moved and _is_extreme_of(term, moved)
 
 
 def _is_extreme_of(value: Value, of: Value) -> bool:

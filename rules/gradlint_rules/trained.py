@@ -4,7 +4,7 @@ freeze.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradlint.paths import Paths
 from gradlint.tape import (
@@ -17,7 +17,7 @@ from gradlint.tape import (
 )  # fmt: skip  # fmt: skip
 from gradlint_rules.cached import of_tape
 from gradlint_rules.computed import losses, used
-from gradlint_rules.held import distinct, overlap
+from gradlint_rules.held import Overlapping, distinct, overlap
 from gradlint_rules.obstacles import Blocked, reached_from
 
 
@@ -34,13 +34,19 @@ def trained_on(tape: Tape) -> list[Parameter]:
     return list({id(one): one for one in found if one is not None}.values())
 
 
-def frozen(paths: Paths) -> Iterator[Parameter | None]:
+@of_tape
+def trains(tape: Tape) -> Overlapping:
+    """The same, where many parameters are looked for among them."""
+    return Overlapping(trained_on(tape))
+
+
+def frozen(paths: Paths) -> Iterator[Parameter]:
     """What stands for all parameters of a module out of view, some of which are frozen by their
     names.
     """
     steps = paths.some(lambda tape: tape.of(OptimizerStep))
     held = (value for step in steps for value in step.optimizer.parameters)
-    return (value.parameter for value in held if value.assumed and value.cut is Cut.FROZEN)
+    return iter(distinct(value for value in held if value.assumed and value.cut is Cut.FROZEN))
 
 
 def of_owners(paths: Paths) -> Iterator[Parameter]:
@@ -57,20 +63,15 @@ def of_owners(paths: Paths) -> Iterator[Parameter]:
             yield Parameter("", Module(owner), called.at)
 
 
-def is_in(parameter: Parameter, reached: Sequence[Parameter | None]) -> bool:
-    """Whether a parameter is one of those that are reached, or a part of one."""
-    return any(other and overlap(parameter, other) for other in reached)
-
-
 def unused(paths: Paths) -> Iterator[Value]:
     """The losses that nothing back-propagates: what they would train is told by `unused-loss`."""
     followed = {fact.at for fact in paths.some(used)}
     return (loss for fact, loss in paths.some(losses) if fact.at not in followed)
 
 
-def follows(blocked: Blocked, reached: Sequence[Parameter | None]) -> bool:
+def follows(blocked: Blocked, reached: Overlapping) -> bool:
     """Whether it is a copy's, of what is trained, and run without grad mode: a target, wherever it
     is moved.
     """
     original = blocked.parameter.copy_of
-    return blocked.by.cut is Cut.GRAD_MODE and original is not None and is_in(original, reached)
+    return blocked.by.cut is Cut.GRAD_MODE and original is not None and reached.overlaps(original)

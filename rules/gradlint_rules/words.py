@@ -122,12 +122,16 @@ def loss_of(sink: Backward) -> str:
     return f"`{called[1]}`" if called and not is_given else quoted(sink.value)
 
 
-def severity_in(sink: Backward, value: Value) -> Severity | None:
+def severity_in(sink: Backward, *values: Value) -> Severity | None:
     """That of what happens in a part where an argument alone can carry the gradient: whether it
     does is not in view.
     """
-    is_argument = sink.assumed and all(leaf.kind is Kind.UNKNOWN for leaf in leaves(value))
-    return Severity.WARNING if is_argument else None
+    return Severity.WARNING if sink.assumed and all(map(is_of_arguments, values)) else None
+
+
+def is_of_arguments(value: Value) -> bool:
+    """Whether nothing in view gives a value its gradient."""
+    return all(leaf.kind is Kind.UNKNOWN for leaf in leaves(value))
 
 
 def to_sink(sink: Backward) -> Related:

@@ -14,7 +14,6 @@ from gradlint.trace.gradmode import switch
 from gradlint.trace.session import Session
 
 _DIFFERS = (
-    torch.nn.modules.dropout._DropoutNd,
     torch.nn.modules.batchnorm._NormBase,
     torch.nn.RNNBase,
 )
@@ -122,6 +121,8 @@ def _awake(module: torch.nn.Module) -> list[torch.nn.Module]:
 
 
 def _differs(part: torch.nn.Module) -> bool:
+    if isinstance(part, torch.nn.modules.dropout._DropoutNd):
+        return part.p > 0
     return isinstance(part, _DIFFERS) or _asks(part)
 
 
