@@ -11,6 +11,7 @@ from gradlint.interpret import (
     cycles,
     defaults,
     dispatch,
+    emptied,
     filters,
 )
 from gradlint.interpret.machine import Raised, Stop
@@ -59,11 +60,15 @@ def _waits(node: ir.If) -> bool:
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
     value = _asked(m, node, frame)
+    question = emptied.question(m, node.test, value, frame)
+    value = value if question is None else question.asked
     known = conditions.truth_at(m, value, node.test)
+    taken = _chosen(m, value, node, frame) if known is None else known
+    if question is not None:
+        question.answered(taken)
     if known is not None:
         _note_known(m, value, node, known, frame)
         return m.execute(node.then if known else node.otherwise, frame)
-    taken = _chosen(m, value, node, frame)
     _note_switched(m, value, node, taken, frame)
     dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
     return _run_side(m, node, taken, frame)

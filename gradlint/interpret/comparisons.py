@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import comparing, conditions, tensors
+from gradlint.interpret import comparing, conditions, emptied, tensors
 from gradlint.interpret.operands import collated
 from gradlint.interpret.registry import find_method, notify
 from gradlint.interpret.tables import EVALUATE, handles
@@ -126,6 +126,10 @@ def compare_values(
 @handles(EVALUATE, ir.Conditional)
 def conditional(m: Machine, node: ir.Conditional, frame: Frame) -> Abstract:
     asked = conditions.question(m, node.test, frame)
+    question = emptied.question(m, node.test, asked, frame)
+    asked = asked if question is None else question.asked
     known = conditions.truth_at(m, asked, node.test)
     taken = conditions.choose(m, asked, node.test, frame, whole=node) if known is None else known
+    if question is not None:
+        question.answered(taken)
     return m.evaluate(node.then if taken else node.otherwise, frame)

@@ -10,6 +10,7 @@ from gradlint.interpret import (
     comparing,
     conditions,
     cycles,
+    emptied,
     filters,
     retention,
 )
@@ -115,6 +116,7 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
         return m.execute(node.otherwise, frame)
     iterable = m.evaluate(node.iterable, frame)
     ended: list[Signal] = []
+    begun = emptied.before(m, frame)
     over = "window" if is_window(iterable) else "for"
     rounds = max(m.session.loops.rounds(node), m.session.loops.wanted(node, frame))
     with m.loop(over, rounds) as loop:
@@ -148,6 +150,8 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
         retention.report(m, loop)
     if ended:
         return ended[0] if ended[0].kind == "return" else None
+    if begun is not None and not loop.looks_up:
+        emptied.filled(m, begun, iterable)
     return m.execute(node.otherwise, frame)
 
 

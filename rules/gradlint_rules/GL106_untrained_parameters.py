@@ -116,7 +116,13 @@ from gradlint_rules.copies import WRITTEN
 from gradlint_rules.cuts import place
 from gradlint_rules.held import Overlapping, distinct
 from gradlint_rules.obstacles import Blocked, nearest, reached_from
-from gradlint_rules.purpose import is_a_mistake, is_deliberate, is_of_the_part, least_meant
+from gradlint_rules.purpose import (
+    first_detached,
+    is_a_mistake,
+    is_deliberate,
+    is_of_the_part,
+    least_meant,
+)
 from gradlint_rules.trained import follows, frozen, of_owners, trained_on, trains, unused
 from gradlint_rules.uncut import hint_of_sample, mend_cut, unsafe
 from gradlint_rules.words import calls, maker, owners, places, shortly, to_sink
@@ -146,10 +152,15 @@ def check(paths: Paths) -> Iterator[Report]:
         if not each.sink.assumed or _is_meant_to_train(each, paths)
     ]
     by_place: dict[Span, list[Blocked]] = {}
-    for blocked in least_meant(nearest(_untrained(found, paths))) if found else ():
+    for blocked in _chosen(_untrained(found, paths)) if found else ():
         by_place.setdefault(place(blocked.by), []).append(blocked)
     for at in sorted(by_place):
         yield _report(at, by_place[at])
+
+
+def _chosen(found: Sequence[Blocked]) -> list[Blocked]:
+    """Of what blocks a parameter, what a loss meets first and is least likely meant."""
+    return first_detached(least_meant(nearest(found)))
 
 
 def _untrained(found: Sequence[Blocked], paths: Paths) -> list[Blocked]:

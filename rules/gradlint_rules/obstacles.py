@@ -70,26 +70,28 @@ def nearest(found: Sequence[Blocked]) -> list[Blocked]:
     by_use: dict[tuple[int, int], list[Blocked]] = {}
     for blocked in found:
         by_use.setdefault((id(blocked.sink), id(blocked.parameter)), []).append(blocked)
-    kept = {id(blocked) for group in by_use.values() for blocked in _first_of(group)}
-    return [blocked for blocked in found if id(blocked) in kept]
+    return [blocked for group in by_use.values() for blocked in _first_of(group)]
 
 
 def _first_of(group: Sequence[Blocked]) -> Sequence[Blocked]:
-    """Those of the obstacles before one parameter that no other one hides from the loss."""
+    """Those of the obstacles before one parameter that no other one hides from the loss, the
+    nearest to it first.
+    """
     if len(group) == 1:
         return group
-    obstacles, met = {id(blocked.by) for blocked in group}, set[int]()
+    obstacles, met = {id(blocked.by) for blocked in group}, dict[int, int]()
     pending = [group[0].sink.value]
     seen = {id(pending[0])}
     for value in pending:
         if id(value) in obstacles:
-            met.add(id(value))
+            met[id(value)] = len(met)
             continue
         new = [source for source in value.inputs if id(source) not in seen]
         seen.update(map(id, new))
         pending += new
     # what was copied into a leaf stands on no route
-    return [blocked for blocked in group if id(blocked.by) in met] or group
+    shown = [blocked for blocked in group if id(blocked.by) in met]
+    return sorted(shown, key=lambda blocked: met[id(blocked.by)]) or group
 
 
 def _is_obstacle(value: Value) -> bool:

@@ -19,7 +19,7 @@ from gradlint.tape import (
     users_among,
 )  # fmt: skip
 from gradlint_rules.cached import of_tape
-from gradlint_rules.cuts import are_meant, is_meant
+from gradlint_rules.cuts import are_meant, is_meant, place
 from gradlint_rules.obstacles import Blocked
 
 _DELIBERATE = (Cut.DETACH, Cut.GRAD_MODE)
@@ -195,6 +195,19 @@ def least_meant(found: Sequence[Blocked]) -> list[Blocked]:
         rank = _purpose(blocked.by)
         least[id(blocked.parameter)] = min(rank, least.get(id(blocked.parameter), rank))
     return [blocked for blocked in found if _purpose(blocked.by) == least[id(blocked.parameter)]]
+
+
+def first_detached(found: Sequence[Blocked]) -> list[Blocked]:
+    """Of several `detach` that keep a loss from a parameter, the first that is found: any of them
+    would bring the gradient back.
+    """
+    first: dict[int, Span] = {}
+    for blocked in found:
+        if blocked.by.cut is Cut.DETACH:
+            first.setdefault(id(blocked.parameter), place(blocked.by))
+    return [
+        each for each in found if place(each.by) == first.get(id(each.parameter), place(each.by))
+    ]
 
 
 def _purpose(obstacle: Value) -> tuple[bool, int]:
