@@ -110,9 +110,17 @@ def _data(m: Machine, iterable: Abstract) -> Symbol | None:
         return next((each for each in sources if each is not None), None)
     is_batch = isinstance(iterable, Tensor) or (
         isinstance(iterable, Unknown)
-        and (iterable.type == "tensor" or iterable.symbol is m.state.get("predicted"))
+        and (iterable.type == "tensor" or _is_predicted(m, iterable.symbol))
     )
     return m.symbol(iterable) if is_batch else None
+
+
+def _is_predicted(m: Machine, symbol: Symbol) -> bool:
+    """Whether it is what a model gave, or a slice of that."""
+    match symbol.key:
+        case ("item", ("slice", *_)) if symbol.source is not None:
+            symbol = symbol.source
+    return symbol is m.state.get("predicted")
 
 
 def _asked_about(node: ir.Node) -> ir.Node | None:

@@ -122,8 +122,8 @@ for valid in (torch.tensor([True, True]), torch.tensor([False, False])):
 
 ## Limits
 A loop over data is taken to run at least once, unless a loss in view asks whether the list that it
-fills is empty. A sink where no path brings a gradient at all, some of them for a cut, is reported by
-the rule of the cut alone (`detached-loss`, `no-grad-loss`, `non-differentiable-loss`).
+fills is empty. A sink where no path brings a gradient at all, some of them for a cut, is reported
+by the rule of the cut alone (`detached-loss`, `no-grad-loss`, `non-differentiable-loss`).
 """
 
 from __future__ import annotations
