@@ -217,6 +217,8 @@ def _arguments(
             if is_no_result or is_input:
                 value = Unknown(value.symbol, data=True, type=value.type)
             elif not has_prediction:
+                if evidence.is_loss_variable(parameter.name):
+                    return None  # what is handed a loss reduces it, weighs it or shows it
                 has_prediction = True
                 value = _predict(m, value, losses.is_looked_up(source, parameter.name), call)
             _identify(m, value, call)

@@ -12,6 +12,7 @@ from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import function, method, on
 from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Tensor
+from gradlint.ir import nodes as ir
 from gradlint.library import hooks
 from gradlint.tape import Cut, Kind, Value
 
@@ -41,6 +42,12 @@ def backward(
         raise_as_torch_does(m, event)
     hooks.run(m, event, call)
     return NONE
+
+
+def handed(call: Call) -> str:
+    """What the program calls the loss that it hands to an engine: `engine.backward(loss)`."""
+    written = call.node.args if isinstance(call.node, ir.Call) else []
+    return call.frame.text(written[0]) if written else ""
 
 
 def fail_as_meant(m: Machine, call: Call) -> None:

@@ -182,7 +182,7 @@ def backward(m: Machine, unknown: Unknown, call: Call) -> Abstract:
 
     is_engine = bool(call.args) and unknown.symbol not in m.tensors
     if is_engine and not _is_made_of_tensors(m, unknown) and not _is_its_gradient(m, unknown, call):
-        return autograd.backward(m, call.args[0], call)
+        return autograd.backward(m, call.args[0], call, loss=autograd.handed(call))
     tensor = tensors.as_tensor(m, unknown, call.node, call.frame)
     return m.call(m.attribute(tensor, "backward", call), call)
 

@@ -173,7 +173,12 @@ def backward(m: Machine, accelerator: Object, call: Call) -> Abstract:
         call.constant(None, "retain_graph") is True or call.constant(None, "create_graph") is True
     )
     return autograd.backward(
-        m, call.get(0, "loss") or NONE, call, "accelerator.backward", retain_graph=kept
+        m,
+        call.get(0, "loss") or NONE,
+        call,
+        "accelerator.backward",
+        retain_graph=kept,
+        loss=autograd.handed(call),
     )
 
 
