@@ -1151,3 +1151,25 @@ PROGRAMS["GL515 a leaf over several lines"] = """\
      loss.backward()
      optimizer.step()
 """
+PROGRAMS["GL106 by way of a list and back"] = """\
+ encoder, head = nn.Linear(4, 8), nn.Linear(8, 3)
+ optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+ for x, y in data:
+     features = encoder(x)
+-    features = torch.tensor(features.tolist())
+     loss = F.cross_entropy(head(features), y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""
+PROGRAMS["GL106 by way of a list, in a dtype and on a device"] = """\
+ encoder, head = nn.Linear(4, 8), nn.Linear(8, 3)
+ optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+ for x, y in data:
+-    scores = head(torch.tensor(encoder(x).detach().cpu().tolist(), dtype=x.dtype, device=x.device))
++    scores = head(encoder(x).to(x.dtype))
+     loss = F.cross_entropy(scores, y)
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+"""

@@ -9,6 +9,7 @@ from gradlint.finding import Applicability, Edit, Finding, Fix
 from gradlint.rule import FixSource, NoFixError
 from gradlint.tape import Value
 from gradlint_rules.modes import grad_mode_on, is_grad_mode
+from gradlint_rules.order import called_name
 from gradlint_rules.rounding import STEPS, cast_back, passed_through, straight_through
 
 _DROPPED = {"detach", "detach_", "item", "tolist", "requires_grad_"}
@@ -80,8 +81,8 @@ def is_copy(node: ast.Call, source: FixSource) -> bool:
 
 def _without_call(node: ast.Call, value: ast.expr, source: FixSource) -> tuple[Edit, ...]:
     outer = next(source.around(node))
-    if (copy := _back_from_numpy(node, source)) is not None:
-        return _passed_on(copy, value, source)
+    if (copy := _back_in_torch(node, source)) is not None:
+        return _in_place_of(copy, value, source)
     if isinstance(outer, ast.Attribute) and outer.attr in _OUT_OF_TORCH:
         raise NoFixError("what follows needs values out of the graph")
     copying = _copying(node, source)
@@ -102,26 +103,36 @@ def _without_call(node: ast.Call, value: ast.expr, source: FixSource) -> tuple[E
     return _passed_on(node, value, source)
 
 
-def _back_from_numpy(node: ast.Call, source: FixSource) -> ast.Call | None:
-    """The call that makes a tensor of `x.detach().cpu().numpy()` again, where `node` is
-    `x.detach()`.
+def _back_in_torch(node: ast.Call, source: FixSource) -> ast.Call | None:
+    """The call that makes a tensor of `x.detach().cpu().numpy()` or of `x.tolist()` again, where
+    `node` is `x.detach()` or `x.tolist()`.
     """
     inner: ast.AST = node
     for outer in source.around(node):
         match outer:
             case (
-                ast.Attribute(attr="cpu" | "numpy")
-                | ast.Call(func=ast.Attribute(attr="cpu" | "numpy"), args=[])
+                ast.Attribute(attr="cpu" | "numpy" | "tolist")
+                | ast.Call(func=ast.Attribute(attr="cpu" | "numpy" | "tolist"), args=[])
             ):
                 inner = outer
-            case ast.Call(args=[argument], keywords=[]) if argument is inner and inner is not node:
-                is_array = (
-                    isinstance(inner, ast.Call) and source.called(outer.func) == "torch.from_numpy"
-                )
-                return outer if is_array or is_copy(outer, source) else None
+            case ast.Call(args=[argument], keywords=words) if argument is inner:
+                is_array = source.called(outer.func) == "torch.from_numpy"
+                is_left = isinstance(inner, ast.Call) and called_name(inner) in ("numpy", "tolist")
+                is_plain = {word.arg for word in words} <= {"dtype", "device"}
+                is_back = is_left and is_plain and (is_array or is_copy(outer, source))
+                return outer if is_back else None
             case _:
                 return None
     return None
+
+
+def _in_place_of(copy: ast.Call, value: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """What was copied in the place of its copy, in the dtype that this is given."""
+    for word in copy.keywords:
+        if word.arg == "dtype":
+            content = f"{source.operand(value)}.to({source.text(word.value)})"
+            return (source.replace(copy, content),)
+    return _passed_on(copy, value, source)
 
 
 def _copying(number: ast.expr, source: FixSource) -> ast.Call | None:
