@@ -493,6 +493,8 @@ WRITERS = {
     "    winds /= torch.linalg.norm(winds, dim=1, keepdim=True)\n    return winds\n": ["GL201"],
     "@torch.no_grad()\ndef directions(winds: torch.Tensor):\n"
     "    winds /= torch.linalg.norm(winds, dim=1, keepdim=True)\n    return winds\n": [],
+    "class Scale:\n    def __call__(self, winds: torch.Tensor):\n"
+    "        size = torch.sqrt(winds)\n        size *= 2\n        return size\n": [],
     "def directions(winds: torch.Tensor):\n    winds = winds * 1\n    winds *= 2\n"
     "    table = torch.zeros_like(winds)\n    table[0] = winds[0]\n    return table\n": [],
     "class Bend(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"

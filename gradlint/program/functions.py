@@ -23,7 +23,7 @@ _CHOICES = frozenset(
 )
 _OFF = frozenset(["no_grad", "inference_mode"])
 _TENSOR = "Tensor"
-_OF_OBJECTS = frozenset(["__init__", "forward"])  # which are run with their object
+_OF_OBJECTS = frozenset(["__init__", "__call__", "forward"])  # what runs them is the object
 
 
 def speaks_of_choices(text: str) -> bool:
