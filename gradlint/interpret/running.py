@@ -57,6 +57,7 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
             tapes = list(_paths(program, path, entry, session))
             session.gets_past()
         except Restart:
+            session.repeated = session.steps
             program.forget(known)
             session.executed.clear()  # the paths are run anew, those first that may not come to it
             session.reached.clear()
@@ -136,7 +137,8 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
             isinstance(event, tape.Backward | tape.OptimizerStep) for event in made.events
         )
         session.lost = session.lost + 1 if paths.is_lost(made) else MOST_LOST
-        return session.steps > _most(session, entry)
+        known = min(session.repeated, MOST_STEPS)
+        return session.steps > _most(session, entry) + known
 
     def cut_short() -> None:
         session.gaps.add(Gap("paths", _head(program, path, entry), entry.name))

@@ -47,6 +47,7 @@ class Session:
         self.parameters = Parameters(self)
         self.restarts = 0
         self.steps = 0
+        self.repeated = 0  # those of paths that were begun again, with what they have shown
         self.prepared = 0  # the steps of constructors among them, of the objects of entries
         self.settled = 0  # of these, those of the paths that rules have asked for
         # functions that the analysis has ended in, and by what kind of gap

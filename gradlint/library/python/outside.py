@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret.registry import attribute, fallback
 from gradlint.interpret.values import Abstract, Call, Unknown
+from gradlint.library.python import command_lines
 from gradlint.library.python.results import last, same, text
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ def is_outside(name: str) -> bool:
 @fallback
 def outside(m: Machine, call: Call) -> Abstract | None:
     """What a function of such a library gives."""
+    settings = command_lines.filled(m, call)
+    if settings is not None:
+        return settings
     if not is_outside(call.name):
         return None
     kind = result_type(call.name)
