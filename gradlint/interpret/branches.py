@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -15,6 +16,7 @@ from gradlint.interpret import (
     filters,
 )
 from gradlint.interpret.machine import Raised, Stop
+from gradlint.interpret.paths import Branching
 from gradlint.interpret.scopes import Branch, Frame, Signal
 from gradlint.interpret.symbols import Test
 from gradlint.interpret.tables import EXECUTE, handles
@@ -111,8 +113,11 @@ def _note_known(m: Machine, value: Abstract, node: ir.If, known: bool, frame: Fr
         m.emit(tape.Fact(at=frame.span(node.test), what="default-answer"))
     _note_switched(m, value, node, known, frame)
     if conditions.is_answer(m, value):
-        dispatch.passed_over(m, conditions.test_of(m, value), node, known, frame)
-        _look_for_training(m, conditions.test_of(m, value), node, known, frame)
+        test = conditions.test_of(m, value)
+        at = Branching(node.test, frame.code.path, whole=node)
+        m.oracle.follow(at, test, functools.partial(frame.code.rows, node.at))
+        dispatch.passed_over(m, test, node, known, frame)
+        _look_for_training(m, test, node, known, frame)
 
 
 def _chosen(m: Machine, value: Abstract, node: ir.If, frame: Frame) -> bool:

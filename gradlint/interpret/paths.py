@@ -156,6 +156,7 @@ class Oracle:
         # the free branches that ask about the machine, in order
         self.of_machine: list[tuple[Free, Symbol]] = []
         self._told: dict[Symbol, list[Site]] = {}  # what the free branches have asked for
+        self._followed: set[Site] = set()  # branches that go with those
 
     def decide(
         self,
@@ -179,7 +180,7 @@ class Oracle:
             return known, False
         site = at.test
         if site not in self.visited:
-            rank = 0 if at.writes else self._rank(source())
+            rank = self._rank(at, source)
             self.visited[site] = Visited(
                 at, default, rank, registers=self.registers, prepares=self.prepares
             )
@@ -221,8 +222,19 @@ class Oracle:
         """
         self.sought.update(self._told[subject])
 
-    def _rank(self, source: str) -> int:
-        found = rank(source, prepares=self.prepares)
+    def follow(self, at: Branching, test: Test, source: Callable[[], str]) -> None:
+        """A branch asks what has been answered: it goes with the one that asked it first, which is
+        worth turning as soon as this one.
+        """
+        first = self._told.get(test.subject)
+        if first and at.test not in self._followed:
+            self._followed.add(at.test)
+            rank = self._rank(at, source)
+            for site in first:
+                self.visited[site].rank = min(self.visited[site].rank, rank)
+
+    def _rank(self, at: Branching, source: Callable[[], str]) -> int:
+        found = 0 if at.writes else rank(source(), prepares=self.prepares)
         return self.bounds.least_preparing if self.prepares and found == LEAST else found
 
     def leave(self, site: Site, side: bool, journal: list[tuple[object, ...]]) -> None:

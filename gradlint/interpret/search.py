@@ -42,6 +42,7 @@ from gradlint.interpret.paths import (
 )
 
 BUDGET = 40  # paths of one entry
+MOST_ASKED = 3  # paths on branches of the highest rank, however long they are
 FULL = 4  # up to this many sites that matter, all combinations are run
 MORE = 3  # paths where the bounds end a search that misses a training step
 SWEPT = 2  # the rank of branches from which on many are turned at once first
@@ -201,6 +202,7 @@ class _Pending:
         if rank is None:
             self.first = steps
             self.left = [max(left, self.paths * steps) if left else 0 for left in self.left]
+            self.left[0] = max(self.left[0], MOST_ASKED * steps)
         else:
             self.left[rank] -= steps
 
