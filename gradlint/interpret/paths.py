@@ -195,7 +195,7 @@ class Oracle:
                 self.of_machine.append((self.free[-1], about))
                 seen.machine.setdefault(about, set()).add(answer)
         seen.sides.add(answer)
-        seen.questions.add((test.subject.text, test.relation, test.operand))
+        seen.questions.add(_question(test))
         self.taken.setdefault((site, None), self.plan.get((site, None), default))
         self.facts.learn(test, answer)
         self._told.setdefault(test.subject, []).append(site)
@@ -226,12 +226,14 @@ class Oracle:
         """A branch asks what has been answered: it goes with the one that asked it first, which is
         worth turning as soon as this one.
         """
-        first = self._told.get(test.subject)
-        if first and at.test not in self._followed:
-            self._followed.add(at.test)
-            rank = self._rank(at, source)
-            for site in first:
-                self.visited[site].rank = min(self.visited[site].rank, rank)
+        if at.test in self._followed or test.subject not in self._told:
+            return
+        self._followed.add(at.test)
+        question, rank = _question(test), self._rank(at, source)
+        for site in self._told[test.subject]:
+            first = self.visited[site]
+            if question in first.questions:
+                first.rank = min(first.rank, rank)
 
     def _rank(self, at: Branching, source: Callable[[], str]) -> int:
         found = 0 if at.writes else rank(source(), prepares=self.prepares)
@@ -242,6 +244,11 @@ class Oracle:
         seen = self.visited.get(site)
         if seen is not None:
             seen.left[side].add(tuple(journal))
+
+
+def _question(test: Test) -> object:
+    """What is asked, whichever way round."""
+    return test.subject.text, test.relation, test.operand
 
 
 @memo.of_programs
