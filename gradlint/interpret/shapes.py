@@ -130,6 +130,19 @@ def has_some(value: Value, depth: int = _DEEPEST) -> bool | None:
     return True if is_basic else None
 
 
+def axes_of_one(value: Value, depth: int = _DEEPEST) -> frozenset[int]:
+    """The axes that have one element whatever the sizes of the tensor are, as the program counts
+    them: 1 of `x.unsqueeze(1)`, -1 of `x.mean(-1, keepdim=True)`.
+    """
+    op = value.op.rpartition(".")[2]
+    axis = value.argument(2 if op == "norm" else 1, "dim", "axis")
+    if op == "unsqueeze" or (op in _REDUCTIONS and value.argument("keepdim") is True):
+        return frozenset([axis] if type(axis) is int else [])
+    if op in _SHAPED and len(value.inputs) == 1 and depth:
+        return axes_of_one(value.inputs[0], depth - 1)
+    return frozenset()
+
+
 def _shape(value: object, depth: int) -> Shape | None:
     """The sizes of a tensor; None for one that the program does not write down."""
     if isinstance(value, int | float):

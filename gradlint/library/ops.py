@@ -21,7 +21,7 @@ from gradlint.library.creation import created
 from gradlint.library.effects import Effect, lookup
 from gradlint.library.masks import ask_of_count
 from gradlint.library.results import in_place, result
-from gradlint.library.sizes import axes, holds_floats, length, truth_of
+from gradlint.library.sizes import axes, holds_floats, size, truth_of
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -38,7 +38,6 @@ _PREDICATES = {
     "allclose",
 }
 _SHAPES = {
-    "size",
     "numel",
     "nelement",
     "element_size",
@@ -54,8 +53,8 @@ def tensor_method(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     """Any method of a tensor that has no handler of its own."""
     name = call.name
     effect = lookup(name)
-    if name == "size" and call.constant(0, "dim") == 0:
-        return length(m, tensor, call)
+    if name == "size":
+        return size(m, tensor, call)
     if name in ("dim", "ndimension"):
         return axes(m, tensor)
     is_of_floats = truth_of(holds_floats(m, tensor.node)) if name == "is_floating_point" else None

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 @attribute("torch.Tensor", "shape")
 def shape(m: Machine, tensor: Tensor, at: Call) -> Abstract:
+    return _sizes(m, tensor, at)
+
+
+def _sizes(m: Machine, tensor: Tensor, at: Call) -> Unknown:
     """The sizes, the first of which is the tensor's length."""
     sizes = Unknown(
         m.symbol(tensor).derive("shape", f"{tensor.node.title}.shape"), data=True, type=""
@@ -42,7 +46,24 @@ def shape(m: Machine, tensor: Tensor, at: Call) -> Abstract:
             made = length(m, tensor, at) if axis == 0 else _size(m, sizes, axis, size)
             for index in (axis, axis - len(written)):
                 known.setdefault(f"item:{index or m.symbol(Const(index))}", made)
+    for axis in shapes.axes_of_one(tensor.node) - {0}:
+        known.setdefault(f"item:{axis}", _size(m, sizes, axis, 1))
     return sizes
+
+
+def size(m: Machine, tensor: Tensor, call: Call) -> Abstract:
+    """`x.size()` and `x.size(1)`: what `x.shape` and `x.shape[1]` are."""
+    axis = call.get(0, "dim")
+    if isinstance(axis, Const) and axis.value == 0:
+        return length(m, tensor, call)
+    sizes = _sizes(m, tensor, call)
+    if axis is None:
+        return sizes
+    if not isinstance(axis, Const):
+        return Unknown(sizes.symbol.derive(("item", m.symbol(axis)), "size"), data=True)
+    known = m.override(sizes.symbol, "item", axis.value or m.symbol(axis))
+    own = sizes.symbol.derive(("item", axis.value), f"{sizes.symbol.text}[{axis.value}]")
+    return known or Unknown(own, data=True, type="number")
 
 
 def _size(m: Machine, sizes: Unknown, axis: int, size: int) -> Unknown:
