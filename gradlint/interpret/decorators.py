@@ -40,6 +40,18 @@ def passes_on(m: Machine, wrapper: Abstract, function: Abstract) -> bool:
     return not m.session.may_do(written, _ON_TENSORS, module.tree)
 
 
+def handed_to(wrapper: Function) -> Function | None:
+    """The function whose result a wrapper gives back, and nothing else:
+    `return function(*args, **kwargs)`.
+    """
+    written = wrapper.node.source
+    match written:
+        case ast.FunctionDef(body=[ast.Return(value=ast.Call(func=ast.Name(id=name)) as call)]):
+            found = wrapper.scope.locals.get(name) if _takes_all(call, written) else None
+            return found if isinstance(found, Function) else None
+    return None
+
+
 @memo.of_programs
 def _only_calls(wrapper: ast.FunctionDef, names: frozenset[str]) -> bool:
     """Whether a wrapper calls the function of these names with its own arguments, and has no effect

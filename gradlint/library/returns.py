@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint.dataclass import dataclass
+from gradlint.interpret import decorators
 from gradlint.interpret.values import Function
 from gradlint.ir import nodes as ir
 from gradlint.ir.lower import body
@@ -98,12 +99,16 @@ def nothing_for(backward: Function, number: int) -> ir.Position | None:
 
 
 def _named(scope: Frame, name: str) -> Function | None:
-    """The function of the program that a name stands for, where a function is written."""
+    """The function of the program that a name stands for, where a function is written; below a
+    wrapper that hands on what it gives, and else without decorators.
+    """
     frame: Frame | None = scope
     while frame is not None:
         if name in frame.locals:
             found = frame.locals[name]
-            return found if isinstance(found, Function) else None
+            if not isinstance(found, Function):
+                return None
+            return decorators.handed_to(found) or (None if found.node.decorators else found)
         frame = frame.parent
     return None
 
@@ -226,7 +231,7 @@ class _Reader:
         many.
         """
         known = None if name in self.assigned else _named(self.scope, name)
-        if known is None or known.node.is_generator or known.node.decorators:
+        if known is None or known.node.is_generator:
             return None
         returns = [node for node in within(body(known.node)) if isinstance(node, ir.Return)]
         given = [node.value for node in returns]

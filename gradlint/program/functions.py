@@ -43,19 +43,16 @@ def choosing(definitions: Sequence[Definition]) -> Iterator[Part]:
 
 
 def overwriting(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
-    """The functions and methods that write into what they compute with: those that say of a
-    parameter that it is a tensor, and all of modules.
-    """
+    """The methods of modules that write into what they compute with."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    known = hazards.imported(tree)
     for each in definitions:
-        is_called = len(each.path) <= 2 and each.path[-1] not in _OF_OBJECTS
-        if not is_called or not isinstance(each.node, ast.FunctionDef):
-            continue
         owner = classes.get(each.path[0]) if len(each.path) == 2 else None
-        computes = _takes_tensor(each.node) or (
-            owner is not None and forwards.is_module(owner, classes, hazards.imported(tree))
-        )
-        if computes and each.called.isdisjoint(_OFF) and hazards.may(each.node, May.WRITE, tree):
+        is_other = each.path[-1] not in _OF_OBJECTS and isinstance(each.node, ast.FunctionDef)
+        if owner is None or not is_other:
+            continue
+        computes = forwards.is_module(owner, classes, known) and each.called.isdisjoint(_OFF)
+        if computes and hazards.may(each.node, May.WRITE, tree):
             yield Part(each.path, each.line)
 
 
