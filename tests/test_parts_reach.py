@@ -267,3 +267,20 @@ def test_nothing_is_said_of_a_loss_that_is_called_without_its_prediction(
     path = tmp_path / "losses.py"
     path.write_text(HEAD + CHUNKED, encoding="utf-8")
     assert not analyze([path], select=lambda code: code == "GL101").findings
+
+
+@pytest.mark.parametrize(
+    ("kept", "codes"),
+    [("isinstance(each, torch.Tensor)", []), ("each.shape[0] > 8", ["GL101"])],
+)
+def test_among_results_that_a_comprehension_asks_for_their_kind_is_one_of_it(
+    tmp_path: pathlib.Path, kept: str, codes: list[str]
+) -> None:
+    program = tmp_path / "measure.py"
+    program.write_text(
+        "import torch\n\ndef measure(function, given):\n    results = function(*given)\n"
+        f"    total = sum(each.sum() for each in results if {kept})\n"
+        "    total.backward(torch.ones(()))\n"
+    )
+    found = analyze([program], select=lambda _: True).findings
+    assert [finding.code for finding in found] == codes

@@ -60,6 +60,8 @@ def kept(m: Machine, test: Test, node: ir.Node, keeps: bool | None) -> bool | No
         return not test.negated if keeps is None else keeps
     if keeps is None or not m.loops:
         return None
+    if test.relation == "isa" and _is_first_of_kind(m, test, node, m.loops[-1]):
+        return keeps
     if _is_about(test, m.state.get("first entries", ())) or _is_first_of_settings(
         m, test, node, m.loops[-1]
     ):
@@ -100,7 +102,19 @@ def _is_first_of_settings(m: Machine, test: Test, node: ir.Node, loop: Loop) -> 
         return False
     if not (_is_setting(m, test.subject) or _is_made_of_settings(m, test)):
         return False
-    asked: dict[tuple[int, ir.Node], Symbol] = m.state.setdefault("settings asked", {})
+    return _is_first(m, test, node, loop)
+
+
+def _is_first_of_kind(m: Machine, test: Test, node: ir.Node, loop: Loop) -> bool:
+    """Whether it is the first time that a comprehension asks of what kind its items are:
+    `sum(each.sum() for each in given if isinstance(each, Tensor))`.
+    """
+    return not loop.over and _is_first(m, test, node, loop)
+
+
+def _is_first(m: Machine, test: Test, node: ir.Node, loop: Loop) -> bool:
+    """Whether a loop asks this for the first time."""
+    asked: dict[tuple[int, ir.Node], Symbol] = m.state.setdefault("first asked", {})
     return asked.setdefault((loop.number, node), test.subject) is test.subject
 
 
