@@ -43,6 +43,8 @@ FAR = 400
 
 LOSSES = {
     "GL701": """\
+torch.where(h > 0, torch.sqrt(h + 1e-6), y)
+torch.where(h > 1, torch.acosh(h), y)
 torch.nan_to_num(h.log())
 torch.nan_to_num(h.sqrt())
 h.log().nan_to_num(0.0, 0.0, 0.0)
@@ -383,8 +385,6 @@ torch.where(h.isnan(), y, h.log())
 torch.where(torch.isnan(h), y, h.log())
 h.log().masked_fill(h.log().isnan(), 0.0)
 torch.where(h > 0, h.pow(torch.tensor(0.5)), y)
-torch.where(h > 1, torch.acosh(h), y)
-torch.where(h > 0, torch.sqrt(h + 1e-6), y)
 torch.where(ok, y, 1 / h)
 torch.where(h > 0, torch.xlogy(h, h), y)
 torch.special.xlogy(h.square(), h.square())

@@ -214,8 +214,10 @@ def _compared(
     value = _at(left, argument, point)
     if value is None:
         value = preimage(left, argument, point)
-        # of a single point, the condition is to speak: `x > 1` of `1 / (x - 1)`
-        if value is None or not (value in (0, right) or _is_within(operation, point)):
+        # `x > 1` of `1 / (x - 1)`, defined everywhere else, speaks of the point; of
+        # `(x - 1).log()` it may speak of what lies below, where the gradient is finite
+        speaks = value == 0 or (value == right and bare(operation.op) in DIVISIONS)
+        if value is None or not (speaks or _is_within(operation, point)):
             return None
     if isinstance(right, int | float):
         return bool(_COMPARES[name](value, right))

@@ -203,7 +203,6 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             session.stepping = False
         session.guarded(_after, session, self, callable(closure))
-        session.guarded(_note_dropped, session, self)
         session.guarded(_tell_cleared, session)
         if session.limit is not None and session.step >= session.limit and session.scaler is None:
             raise Stop(0)
@@ -235,10 +234,11 @@ def _before(session: Session, optimizer: Any) -> None:
         parameters = [
             parameter for group in optimizer.param_groups for parameter in group["params"]
         ]
-        stepper.versions = [_version(parameter.grad) for parameter in parameters]
         starved = frozenset(
-            index for index, version in enumerate(stepper.versions) if version is None
+            index for index, parameter in enumerate(parameters) if parameter.grad is None
         )
+        if not torch.compiler.is_compiling():
+            stepper.versions = [_version(parameter.grad) for parameter in parameters]
         stepper.frozen = {
             index for index, parameter in enumerate(parameters) if not parameter.requires_grad
         }
@@ -293,6 +293,8 @@ def _after(session: Session, optimizer: Any, closure: bool) -> None:
     if session.scaler is not None:
         session.scaler_stepped = True
     session.stepped(stepper)
+    if not torch.compiler.is_compiling():
+        _note_dropped(session, optimizer)
 
 
 def _note_dropped(session: Session, optimizer: Any) -> None:
