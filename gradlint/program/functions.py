@@ -36,7 +36,7 @@ def choosing(definitions: Sequence[Definition]) -> Iterator[Part]:
     what it is made around.
     """
     for each in definitions:
-        is_called = len(each.path) <= 2 and each.path[-1] not in _OF_OBJECTS
+        is_called = each.path[-1] not in _OF_OBJECTS and len(each.path) <= 2
         is_function = is_called and isinstance(each.node, ast.FunctionDef)
         if is_function and _takes_tensor(each.node) and _chooses(each):
             yield Part(each.path, each.line)
