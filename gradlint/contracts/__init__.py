@@ -8,6 +8,8 @@ A contract is one file here, and being here is being registered. It holds
   which the part itself asks;
 - `RANK`: a part is driven under the first contract that takes it, and where `IS_ALONE` is False,
   under the next one, too, if it was not called;
+- `JUDGES`, False where a part that it runs through is still driven under its own contract, as
+  nothing is back-propagated;
 - `IS_TRAINED`, where a part is not judged that is only called with grad mode off in the files in
   view;
 - `parts(source, definitions)`, which yields those of a file, each with its `path` (the names that
@@ -50,6 +52,7 @@ class Contract:
     is_trained: bool  # else it is judged whoever calls it
     parts: Parts
     asked: frozenset[str] = frozenset()
+    judges: bool = True  # what it runs
 
     def may_speak(self, code: str) -> bool:
         """Whether a rule may speak of what is entered under it."""
@@ -77,6 +80,7 @@ def _contract(module: ModuleType) -> Contract:
     most = getattr(module, "MOST", Severity.ERROR)
     is_alone, is_trained = getattr(module, "IS_ALONE", True), getattr(module, "IS_TRAINED", False)
     asked: frozenset[str] = getattr(module, "ASKED", frozenset())
+    judges: bool = getattr(module, "JUDGES", True)
     return Contract(
-        name, module.SPEAKING, most, module.RANK, is_alone, is_trained, module.parts, asked
+        name, module.SPEAKING, most, module.RANK, is_alone, is_trained, module.parts, asked, judges
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
@@ -130,8 +131,8 @@ def _goes_nowhere(m: Machine, node: tape.Value, call: Call) -> bool:
     """Whether a tensor is sent where it may be: to the CPU, or the device of what it was computed
     from.
     """
-    made_of = list(tape.ancestors(node))
-    for leaf in tape.ancestors(node):
+    made_of = list(_on_one_device(node))
+    for leaf in list(made_of):
         wrapped = m.state.get("wrapped", {}).get(id(leaf))  # by an `nn.Parameter`
         made_of += tape.ancestors(wrapped) if wrapped is not None else ()
     return (
@@ -139,6 +140,17 @@ def _goes_nowhere(m: Machine, node: tape.Value, call: Call) -> bool:
         or is_made_there(m, made_of, call)
         or is_from_out_of_view(m, made_of)
     )
+
+
+def _on_one_device(node: tape.Value) -> Iterator[tape.Value]:
+    """What a tensor is computed from, as far as it says where the tensor is."""
+    seen, pending = {id(node)}, [node]
+    for value in pending:
+        yield value
+        for source in () if tape.OF_A_LIST in value.flags else value.inputs:
+            if id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
 
 
 @method("torch.Tensor", "contiguous")

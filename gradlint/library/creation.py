@@ -133,7 +133,10 @@ def from_values(m: Machine, call: Call) -> Abstract:
     """`torch.tensor(x)` copies values: whatever graph they had stays behind."""
     note_device(m, call)
     content = call.get(0, "data")
-    return copied_in(m, content, call)
+    made = copied_in(m, content, call)
+    if isinstance(content, Sequence):
+        made.node.flags |= {tape.OF_A_LIST}
+    return made
 
 
 @method("torch.Tensor", "new_tensor")

@@ -30,7 +30,8 @@ SAMPLE = "__getitem__"  # of a dataset: what it returns is looked at
 HOOKS = frozenset(["training_step", "compute_loss"])
 _LIBRARY_TRAINERS = effects.LEARNS | {"train"}  # what trainers of libraries are asked for
 _NAMED = MAKERS | HOOKS
-_OF_METHODS = frozenset(["method", "function", "overwriting"])  # contracts: others are of objects
+# contracts: others are of objects
+_OF_METHODS = frozenset(["method", "function", "overwriting", "setup"])
 _DEFINED = _NAMED | _EVENTS
 _TRIGGER_NAMES = tuple(sorted([*_EVENTS, *_NAMED, "autograd"]))
 _CALL_PATTERNS = tuple(f".{name}(" for name in sorted(_LIBRARY_TRAINERS))
@@ -219,7 +220,9 @@ def judges(entry: Entry) -> bool:
     Not where it enters a `forward` for a backward within, or a function for a context that it
     makes: what these give is not back-propagated there.
     """
-    if entry.contract or not entry.function:
+    if entry.contract:
+        return contracts()[entry.contract].judges
+    if not entry.function:
         return True
     return entry.trains and (len(entry.function) == 1 or entry.function[-1] != "forward")
 

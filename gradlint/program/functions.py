@@ -10,7 +10,7 @@ A hazard decides what is run, never what is reported.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from gradlint.library.effects import singular
 from gradlint.program import forwards, hazards
@@ -23,6 +23,7 @@ _CHOICES = frozenset(
 )
 _OFF = frozenset(["no_grad", "inference_mode"])
 _TENSOR = "Tensor"
+_OPTIMIZERS = "torch.optim"
 _OF_OBJECTS = frozenset(["__init__", "__call__", "forward"])  # what runs them is the object
 
 
@@ -54,6 +55,31 @@ def overwriting(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator
         computes = forwards.is_module(owner, classes, known) and each.called.isdisjoint(_OFF)
         if computes and hazards.may(each.node, May.WRITE, tree):
             yield Part(each.path, each.line)
+
+
+def making(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
+    """The functions and methods that make an optimizer; of a constructor, the class."""
+    imported = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == _OPTIMIZERS
+        for alias in node.names
+    }
+    for each in definitions:
+        entered = each.path[:1] if each.path[-1] == "__init__" else each.path
+        is_shallow = len(each.path) <= 2
+        if is_shallow and any(_makes_optimizer(node, imported) for node in walk(each.node)):
+            yield Part(entered, each.line)
+
+
+def _makes_optimizer(node: ast.AST, imported: Collection[str]) -> bool:
+    """`torch.optim.SGD(…)`, `optim.SGD(…)`, `SGD(…)`."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            return name in imported
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner))):
+            return owner == _OPTIMIZERS.rpartition(".")[2]
+    return False
 
 
 def _chooses(definition: Definition) -> bool:

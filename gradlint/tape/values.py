@@ -53,6 +53,8 @@ class DType(enum.Enum):
 
 # on a copy that can be its input, or show its memory, as what is not known decides
 MAY_SHARE = "may-share"
+# on what a list was copied into: it is on the CPU, wherever its numbers were
+OF_A_LIST = "of-a-list"
 CAST = "cast"  # on what holds the same numbers in a dtype that has no gradient
 # on the leaf of something unknown: a library's function, which is no module
 OF_A_FUNCTION = "of-a-function"
