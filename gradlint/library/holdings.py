@@ -51,7 +51,7 @@ _BEGINS = frozenset(
 def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, call: Call) -> None:
     """Takes down that `part` became `owner.name`."""
     at = call.frame.span(call.node)
-    is_meant = isinstance(part, Tensor) and is_module(owner) and _is_made_to_be_trained(part.node)
+    is_meant = isinstance(part, Tensor) and is_module(owner) and _is_meant_to_be_trained(part.node)
     if isinstance(part, Sequence | Mapping) or _is_record(part) or is_meant:
         m.state.setdefault("plain-containers", []).append((owner, name, part, call))
     if m.state.get("optimizers"):
@@ -81,11 +81,29 @@ def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, ca
             )
 
 
+def _is_meant_to_be_trained(node: Value) -> bool:
+    """Whether it is a leaf that is made to be trained, or new numbers that were computed from such
+    leaves alone, which have no names: `self.gain = torch.ones(n, requires_grad=True) / 8`.
+
+    A view of one is more often points of a grid, whose derivatives somebody asks for.
+    """
+    if node.kind is not Kind.OPERATION:
+        return _is_made_to_be_trained(node)
+    known = [leaf for leaf in leaves(node) if leaf.kind is not Kind.UNKNOWN or not leaf.assumed]
+    return bool(known) and all(
+        _is_made_to_be_trained(leaf) and not leaf.name and leaf.storage is not node.storage
+        for leaf in known
+    )
+
+
 def _is_made_to_be_trained(node: Value) -> bool:
     """Whether it is a leaf that begins as numbers which the program writes or draws, not as data:
     no input, say.
     """
-    return node.kind is Kind.LEAF and (node.op in _BEGINS or node.flags >= WRITTEN_OUT)
+    begins = (node, *node.inputs)  # `torch.zeros(n).requires_grad_()` is a leaf made of a constant
+    return node.kind is Kind.LEAF and (
+        any(each.op in _BEGINS for each in begins) or node.flags >= WRITTEN_OUT
+    )
 
 
 def _replaces_parameter(owner: Instance | Object, name: str, node: Value) -> bool:
@@ -188,6 +206,9 @@ def note_plain_containers(m: Machine) -> None:
     for owner, name, container, call in m.state.get("plain-containers", []):
         if owner.attrs.get(name) is not container:
             continue
+        if isinstance(container, Tensor) and container.node.kind is Kind.OPERATION:
+            _note_result(m, container.node, call)
+            continue
         registered = [tensor.node for _, tensor in named_parameters(m, owner, call)]
         known = {id(node.parameter) for node in registered}
         beside = next(
@@ -210,6 +231,20 @@ def note_plain_containers(m: Machine) -> None:
                         text=kind,
                     )
                 )
+
+
+def _note_result(m: Machine, node: Value, call: Call) -> None:
+    """A fact `non-leaf-attribute` of what a module has and was computed from leaves: where a loss
+    reaches those, and no gradient of it is asked for by name.
+    """
+    made_of = {id(leaf) for leaf in leaves(node)}
+    sinks = m.tape.of(tape.Backward)
+    asked = [value for sink in sinks for value in sink.inputs or ()]
+    if any(made_of & {id(leaf) for leaf in leaves(value)} for value in asked):
+        return
+    if any(id(leaf) in made_of for sink in sinks for leaf in sink.leaves):
+        at, text = call.frame.span(call.node), call.frame.text(call.node)
+        m.emit(tape.Fact(at=at, what="non-leaf-attribute", value=node, text=text))
 
 
 def _is_trained(m: Machine, node: Value) -> bool:

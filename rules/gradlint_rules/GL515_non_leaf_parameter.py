@@ -6,7 +6,8 @@ What is meant to be optimised is the result of an operation, and not a leaf.
 Reports a tensor that was computed from a leaf (`torch.randn(…, requires_grad=True) * s`,
 `nn.Parameter(…).cuda()`), where it is handed to an optimizer, kept in a module in the place of a
 parameter (`self.w = nn.Parameter(…).cuda()`, `self.s = nn.Parameter(…) * 0.5`,
-`self.w = self.w.to(device)`), or its `.grad` is read.
+`self.g = torch.ones(n, requires_grad=True) / 8`, `self.w = self.w.to(device)`), or its `.grad` is
+read.
 
 ## Why it matters
 Gradients are collected in leaves. An optimizer refuses with "can't optimize a non-leaf Tensor";
@@ -45,6 +46,8 @@ for x in torch.randn(5, 8, 4):
 - `nn.Parameter(x).to(device)` where nothing changes: the same device and dtype give the same
   parameter, so that `.cpu()`, `.float()` and what the program moves to the CPU are left alone.
 - Tensors whose gradient is kept by `retain_grad()`.
+- Attributes by which a module asks for a derivative (`autograd.grad(u, self.t)`), and views of
+  leaves that are no parameters: the points of a grid.
 
 ## Limits
 Where and in which precision a tensor was made is not looked at: it is taken to be made on the CPU,
