@@ -78,7 +78,7 @@ def _are_ungraded(name: str, trees: Sequence[_Tree], depth: int, *, is_class: bo
     return is_called
 
 
-def _loads(name: str, tree: ast.Module) -> Iterator[ast.expr]:
+def _loads(name: str, tree: ast.AST) -> Iterator[ast.expr]:
     """The places where a name, or an attribute of that name, is read."""
     for node in walk(tree):
         match node:
@@ -102,6 +102,10 @@ def _kind(use: ast.expr, file: _Tree, trees: Sequence[_Tree], depth: int) -> boo
             return None if name in _TRAINS else False
         case ast.arg() | ast.AnnAssign() | ast.Subscript():
             return False  # an annotation
+        case ast.Assign(value=value, targets=[ast.Name(id=name)]) if value is use:
+            return _under_another_name(name, outer, file, trees, depth)
+        case ast.IfExp(body=body, orelse=orelse) if use in (body, orelse):
+            return _kind(outer, file, trees, depth)
     if isinstance(outer, ast.Dict) and depth:
         return _in_table(outer, file, trees, depth)
     is_asked = (
@@ -110,6 +114,20 @@ def _kind(use: ast.expr, file: _Tree, trees: Sequence[_Tree], depth: int) -> boo
         and outer.func.id == "isinstance"
     )
     return False if is_asked else None
+
+
+def _under_another_name(
+    name: str, binding: ast.Assign, file: _Tree, trees: Sequence[_Tree], depth: int
+) -> bool | None:
+    """As `_kind`, of a function that a local name stands for: what is done with that name.
+
+    update = fused_update if … else plain_update
+    """
+    function = next((each for each in file.around(binding) if isinstance(each, _Function)), None)
+    if function is None:
+        return None
+    uses = {_kind(use, file, trees, depth) for use in _loads(name, function)}
+    return None if None in uses else any(uses)
 
 
 def _in_table(table: ast.Dict, file: _Tree, trees: Sequence[_Tree], depth: int) -> bool | None:
