@@ -133,10 +133,10 @@ def _passed_over(m: Machine, function: Function, call: Call) -> Abstract:
     """What a function gives that is not run, as it cannot train and has ended the analysis:
     something unknown.
     """
-    symbol, given = m.session.library_symbol(function.name), call.args
-    if function.owner is not None and given:
-        receiver, *given = given
-        symbol = m.symbol(receiver).derive(("attribute", function.name), function.name)
+    if function.owner is None or not call.args:
+        return _unseen(m, function.name, call)
+    receiver, *given = call.args
+    symbol = m.symbol(receiver).derive(("attribute", function.name), function.name)
     return call_unknown(
         m, symbol, Call(call.name, given, call.kwargs, call.node, call.frame, call.open)
     )
