@@ -21,6 +21,19 @@ def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
     return _tensors_behind(m, test.subject, test.operand)
 
 
+def is_written(m: Machine, test: Test) -> bool:
+    """Whether a question is asked in no loop, and of tensors that are computed from nothing but
+    what the program writes down: `torch.tensor([0, 0, 1]).unique().numel() == 1`.
+    """
+    asked = about(m, test)
+    operand = test.operand
+    is_plain = not isinstance(operand, Symbol) or bool(_tensors_behind(m, operand))
+    if m.loops or not asked or not is_plain:
+        return False
+    below = tape.ancestors(*asked)
+    return all(value.inputs or value.kind is tape.Kind.CONSTANT for value in below)
+
+
 def _tensors_behind(m: Machine, *asked: object) -> tuple[tape.Value, ...]:
     """The tensors that symbols stand for, or are derived from."""
     known: dict[Symbol, None] = {}

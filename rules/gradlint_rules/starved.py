@@ -196,19 +196,42 @@ def _blamed(paths: Paths) -> list[list[tuple[Arrival, _Blame]]]:
 def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why, paths: Paths) -> Iterator[Starved]:
     """For each culprit at one sink, the path on which the fewest decisions lead to it."""
     by_place: dict[Span, list[tuple[Arrival, list[Value]]]] = {}
+    innocent = _in_all_that_are_fed(blamed) if why is Why.CONSTANT else frozenset[Span]()
     for arrival, blame in blamed:
         culprits = blame.get(why, [])
-        for index, culprit in enumerate(culprits if why is Why.CONSTANT else culprits[:1]):
+        culprits = [value for value in culprits if place(value) not in innocent] or culprits
+        for culprit in culprits if why is Why.CONSTANT else culprits[:1]:
             rest = [value for values in blame.values() for value in values if value is not culprit]
-            by_place.setdefault(place(culprit), []).append((arrival, [culprits[index], *rest]))
+            by_place.setdefault(place(culprit), []).append((arrival, [culprit, *rest]))
     for at in sorted(by_place):
         guilty = {id(arrival.sink) for arrival, _ in by_place[at]}
         rivals = [arrival for arrival, _ in blamed if id(arrival.sink) not in guilty]
         reported = [
             (conditions(arrival, rivals, at), arrival, values) for arrival, values in by_place[at]
         ]
-        decisions, arrival, (culprit, *others) = min(reported, key=lambda entry: len(entry[0]))
+        # of a question with one answer it is not known which
+        possible = [entry for entry in reported if not any(each.is_written for each in entry[0])]
+        if not possible:
+            continue
+        decisions, arrival, (culprit, *others) = min(possible, key=lambda entry: len(entry[0]))
         yield Starved(arrival, culprit, tuple(others), tuple(decisions), _is_always(blamed, paths))
+
+
+def _in_all_that_are_fed(blamed: Sequence[tuple[Arrival, _Blame]]) -> frozenset[Span]:
+    """The constants that every loss with a gradient is computed from, too: the zero that a sum
+    begins with. Beside another constant they are not to blame.
+    """
+    if all(len(blame.get(Why.CONSTANT, ())) < 2 for _, blame in blamed):
+        return frozenset()
+    common: frozenset[Span] | None = None
+    for arrival in (arrival for arrival, blame in blamed if not blame):
+        found = frozenset(
+            place(value) for value in ancestors(arrival.loss) if value.kind is Kind.CONSTANT
+        )
+        common = found if common is None else common & found
+        if not common:
+            break
+    return common or frozenset()
 
 
 def _is_always(blamed: Sequence[tuple[Arrival, _Blame]], paths: Paths) -> bool:
