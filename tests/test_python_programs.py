@@ -514,6 +514,17 @@ PROGRAMS = {
     "result = (list(inspect.signature(f).parameters), 'b' in "
     "inspect.signature(f).parameters, inspect.isfunction(f), inspect.isclass(f), "
     "inspect.isclass(int))",
+    "signatures in full": "import abc, inspect\nclass A:\n"
+    "    def f(self, x: int, y: 'str' = 'a', z=None) -> None:\n        pass\n"
+    "    @abc.abstractmethod\n    def g(self, e):\n        raise NotImplementedError\n"
+    "s = inspect.signature(A().f)\np = s.parameters\n"
+    "result = (p['z'].annotation is inspect._empty, p['x'].annotation in (int, 'int'), "
+    "p['x'].annotation is inspect.Parameter.empty, p['x'].default is inspect._empty, "
+    "isinstance(p['y'].annotation, str), s.return_annotation is inspect.Signature.empty, "
+    "list(inspect.signature(A().g).parameters), 'f' in A.__dict__, "
+    "'h' in A().__class__.__dict__, A.g.__isabstractmethod__, "
+    "getattr(A.f, '__isabstractmethod__', False), int.__module__, str.__qualname__, "
+    "A in {int, object, A}, A in {int, object}, int in (str, float))",
     "globals": "y = 3\ndef f():\n    global y\n    y += 1\n    return y\n"
     "result = (f(), y, 'y' in globals())",
     "nonlocal": "def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n"

@@ -40,6 +40,12 @@ def train(settings):
         optimizer.step()
 """
 QUIET = "if self.settings.quiet: pass\n        else: name = 'loud'"
+REFUSED = "if self.settings.new: pass\n        else: name = 'old'; raise ValueError(name)"
+CAUGHT = """try:
+            if self.settings.new: pass
+            else: raise ValueError("old")
+        except ValueError:
+            cut = h"""
 LOUD = """if self.settings.quiet: pass
         else:
             name = 'loud'
@@ -81,7 +87,8 @@ def codes(side: str, folder: Path) -> set[str]:
             "        else: cut = h",
             "",
         ),
-        ("if self.settings.new: pass\n        else: name = 'old'; raise ValueError(name)", ""),
+        (REFUSED, "GL106"),  # what is bound before an exception is not seen behind it
+        (CAUGHT, ""),
     ],
 )
 def test_a_claim_about_all_paths_waits_for_the_sides_that_could_refute_it(

@@ -63,8 +63,11 @@ def of_constant(m: Machine, constant: Const, name: str, at: Call) -> Abstract | 
 
 @handles(ATTRIBUTE, Lib)
 def of_library(m: Machine, library: Lib, name: str, at: Call) -> Abstract | None:
-    if name == "__name__":
-        return Const(library.name.rpartition(".")[2])
+    home, _, own = library.name.rpartition(".")
+    if name in ("__name__", "__qualname__"):
+        return Const(own)
+    if name == "__module__" and home == "builtins":
+        return Const(home)
     full = member_name(library.name, name)
     if full is not None:
         return Lib(full)

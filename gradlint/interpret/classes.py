@@ -22,6 +22,7 @@ from gradlint.interpret.values import (
     Function,
     Instance,
     Lib,
+    Mapping,
     Object,
     Sequence,
     Super,
@@ -131,6 +132,8 @@ def of_class(m: Machine, cls: Class, name: str, at: Call) -> Abstract | None:
         return Const(cls.name)
     if name in ("__bases__", "__mro__"):
         return _ancestry(cls, name)
+    if name == "__dict__":
+        return Mapping(dict(cls.namespace), open=bool(cls.node.decorators))
     for entry in cls.lineage():
         if isinstance(entry, Class) and name in entry.namespace:
             return _taken(m, cls, name, _class_member(cls, entry.namespace[name]), at)

@@ -185,7 +185,7 @@ def choose(
     source = functools.partial(frame.code.rows, (whole or node).at)
     if test.relation == "true" and _is_there_to_be_called(m, test, f"{frame.text(node)}(", source):
         return True
-    site = Branching(node, frame.code.path, picks_data, writes, is_refused, whole)
+    site = Branching(node, frame.code.path, picks_data, writes, is_refused, bool(m.trying), whole)
     keeps = filters.kept(m, test, node, m.branch.keeps if keeps is None else keeps)
     first = by_default(m, test)
     set_to = first

@@ -61,6 +61,7 @@ class Branching:
     picks_data: bool = False
     writes: bool = False
     is_refused: bool = False  # one of its sides ends the program, or the function, by an exception
+    in_try: bool = False  # a handler can catch what its sides raise
     # what hangs on it; None of what is no statement and no conditional expression
     whole: ir.Node | None = None
 
@@ -87,6 +88,7 @@ class Visited:
     # met where a registry is filled, of which more is taken to be than is seen
     registers: bool = False
     prepares: bool = False  # met where the object is made whose method the entry is
+    in_try: bool = False  # a handler can catch what its sides raise, wherever it was met
 
     @property
     def matters(self) -> bool:
@@ -187,6 +189,7 @@ class Oracle:
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
         seen.registers = seen.registers and self.registers
+        seen.in_try = seen.in_try or at.in_try
         seen.visits = max(seen.visits, visit)
         answer = answer_by(self.plan, site, visit, default) if keeps is None else keeps
         if keeps is None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import inspect
+import types
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
@@ -27,6 +30,7 @@ from gradlint.interpret.values import (
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
+_STANDARD = {"builtins": builtins, "inspect": inspect, "types": types}
 _PLAIN = frozenset(["list", "tuple", "set", "dict"])
 
 
@@ -232,12 +236,12 @@ def _is_same_class(left: Abstract, right: Abstract) -> bool | None:
 
 
 def _is_class(value: Abstract) -> bool:
-    own = (
-        isinstance(value, Lib)
-        and value.name.startswith("torch.")
-        and value.name.rpartition(".")[2][:1].isupper()
-    )
-    return isinstance(value, Class) or own
+    if not isinstance(value, Lib):
+        return isinstance(value, Class)
+    home, _, own = value.name.rpartition(".")
+    if home in _STANDARD:
+        return isinstance(getattr(_STANDARD[home], own, None), type)
+    return value.name.startswith("torch.") and own[:1].isupper()
 
 
 def _in(value: object, collection: Any) -> bool:

@@ -164,9 +164,11 @@ class Session:
                 self.passed_over[function.node] = kind
                 raise Restart
 
-    def may_lead_to(self, branching: paths.Branching, holds: bool, may: tape.May) -> bool:
+    def may_lead_to(self, seen: paths.Visited, holds: bool, may: tape.May) -> bool:
         """Whether a side of a branch may have one of these effects, in what it calls, too."""
-        return summaries.may_of_side(self.program, branching.file, branching.test.at, holds, may)
+        return summaries.may_of_side(
+            self.program, seen.at.file, seen.at.test.at, holds, may, in_try=seen.in_try
+        )
 
     def _may_train(self, node: ir.Function, kind: str) -> bool:
         """Whether a function must be run; one that raises on all paths is not, unless a backward

@@ -32,30 +32,43 @@ def settle(
     """The tapes of paths on which untaken sides are taken: those of branches at these places, and
     those that may have one of these effects.
 
-    All of them are turned on one path first, then each that is still open on one of its own. A path
-    that the analysis gives up, or that an exception ends, has shown nothing of what follows: its
-    sides stay untaken.
+    All of them are turned on one path first, and those that are still open again, as long as that
+    closes some; then each on a path of its own. A path that the analysis gives up, or that an
+    exception ends, has shown nothing of what follows: its sides stay untaken.
     """
+    left: dict[paths.Site, paths.Plan] = {}
+    while True:
+        before, left = left, _turned(session, may, places)
+        if left.keys() == before.keys():  # the last path closed none, or nothing is open
+            break
+        together = {choice: side for plan in left.values() for choice, side in plan}
+        yield from _run(session, run, frozenset(together.items()))
+    for plan in dict.fromkeys(left.values()):
+        yield from _run(session, run, plan)
+
+
+def _turned(
+    session: Session, may: tape.May, places: Collection[Span]
+) -> dict[paths.Site, paths.Plan]:
+    """The sides that are asked for and no path took, each with what turns it."""
     open_ = [*_at(session, places), *_open(session, may)]
-    turned = {site: seen.turned or paths.alone(site, seen) for site, seen in open_}
-    together: dict[paths.Choice, bool] = {}
-    for plan in turned.values():
-        for choice, side in plan:
-            together.setdefault(choice, side)
-    for plan in dict.fromkeys([frozenset(together.items()), *turned.values()]):
-        if session.settled > MOST_STEPS:
-            return
-        if all(
-            len(session.visited[site].sides) == 2
-            for (site, _), _ in plan
-            if site in session.visited
-        ):
-            continue
-        before = session.steps
-        made = sweeps.run_apart(session, run, paths.Oracle(plan, session.visited))
-        session.settled += session.steps - before
-        if made is not None:
-            yield made
+    return {site: seen.turned or paths.alone(site, seen) for site, seen in open_}
+
+
+def _run(
+    session: Session, run: Callable[[paths.Oracle], tape.Tape], plan: paths.Plan
+) -> Iterator[tape.Tape]:
+    """The tape of a path on which the plan turns some branches, where one of them is still open."""
+    if session.settled > MOST_STEPS:
+        return
+    sites = [site for (site, _), _ in plan if site in session.visited]
+    if all(len(session.visited[site].sides) == 2 for site in sites):
+        return
+    before = session.steps
+    made = sweeps.run_apart(session, run, paths.Oracle(plan, session.visited))
+    session.settled += session.steps - before
+    if made is not None:
+        yield made
 
 
 def is_open(session: Session, met: Mapping[object, int], may: tape.May, since: int) -> bool:
@@ -69,7 +82,7 @@ def is_open(session: Session, met: Mapping[object, int], may: tape.May, since: i
 def _open(session: Session, may: tape.May) -> Iterator[tuple[paths.Site, paths.Visited]]:
     for site, seen in session.visited.items() if may else ():
         untaken = len(seen.sides) == 1 and not (seen.at.picks_data or seen.registers)
-        if untaken and any(session.may_lead_to(seen.at, not side, may) for side in seen.sides):
+        if untaken and any(session.may_lead_to(seen, not side, may) for side in seen.sides):
             yield site, seen
 
 

@@ -23,7 +23,7 @@ for _name, _number in _NUMBERS.items():
     _constant(_name, _number)
 
 
-@function("torch.jit.is_scripting", "torch.onnx.is_in_onnx_export")
+@function("torch.jit.is_scripting", "torch.jit.is_tracing", "torch.onnx.is_in_onnx_export")
 def elsewhere(m: Machine, call: Call) -> Abstract:
-    """Python does not run what is scripted, and what is exported does not train."""
+    """Python does not run what is scripted, and what is traced or exported does not train."""
     return FALSE

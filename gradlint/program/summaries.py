@@ -168,10 +168,14 @@ def _of_value(value: ast.expr, by: _By) -> Iterator[Summary | _Lead]:
     yield from inner
 
 
-def may_of_side(program: Program, file: str, test: _Place, holds: bool, wanted: May) -> bool:
+def may_of_side(
+    program: Program, file: str, test: _Place, holds: bool, wanted: May, *, in_try: bool = True
+) -> bool:
     """Whether what an answer of the test at a place leads to can have one of these effects.
 
-    A test that no branch of the syntax asks (`model.train(flag)`) decides on a value.
+    What is bound before an exception is not seen behind it, and that its message is made has no
+    effect; where a handler can catch it, anything can follow. A test that no branch of the syntax
+    asks (`model.train(flag)`) decides on a value.
     """
     source = program.source(Path(file))
     found = _sides(source.tree).get(test) if source is not None else None
@@ -180,7 +184,12 @@ def may_of_side(program: Program, file: str, test: _Place, holds: bool, wanted: 
     if found.gives and wanted & May.BIND:
         return True
     block = found.of(holds)
-    return bool(wanted & May.LEAVE and _leaves(block)) or may(program, block, wanted)
+    if wanted & May.LEAVE and _leaves(block):
+        return True
+    before = [each for each in block if not isinstance(each, ast.Raise)]
+    if len(before) == len(block):
+        return may(program, block, wanted)
+    return in_try or may(program, before, wanted & ~May.BIND)
 
 
 def _leaves(block: Iterable[ast.AST]) -> bool:

@@ -12,6 +12,7 @@ from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     NONE,
+    TRUE,
     Abstract,
     Builtin,
     Call,
@@ -130,6 +131,8 @@ def left_open(m: Machine, call: Call) -> Abstract:
     empty.
     """
     method = argument(m, call)
+    if isinstance(method, Function):
+        method.attrs["__isabstractmethod__"] = TRUE
     if not isinstance(method, Function) or not _is_empty(method):
         return method
 
