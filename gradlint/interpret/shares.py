@@ -31,7 +31,11 @@ def made(m: Machine, op: str, quotient: tape.Value | None, number: Abstract) -> 
 
 
 def counted(m: Machine, number: Abstract) -> None:
-    """Writes down what was divided by the number that a round is counted by."""
+    """Writes down what was divided by the number that a round is counted by. The share of a window
+    of one round is the whole.
+    """
+    if isinstance(number, Const) and number.value == 1:
+        return
     if m.loops and isinstance(number, Const | Unknown):
         _, quotients = _known(m).get(_identity(number), (number, []))
         for quotient in quotients:
