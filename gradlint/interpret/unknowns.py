@@ -16,6 +16,8 @@ from gradlint.interpret.values import Abstract, Call, Unknown
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradlint.interpret.machine import Machine
 # results, by the literals of their calls
 _ByLiterals = dict[tuple[tuple[object, object], ...], list[tape.Value]]
@@ -56,12 +58,13 @@ def _is_made(m: Machine, symbol: Symbol) -> bool:
 
 
 def _is_loaded(m: Machine, symbol: Symbol) -> bool:
-    """Whether it was unpickled, or taken out of what was: a whole model can be, whose methods
-    compute.
+    """Whether it was unpickled, or handed to a constructor, or taken out of what was: a whole model
+    can be, whose methods compute.
     """
     loaded: set[Symbol] = m.state.get("loaded", set())
+    handed: set[Symbol] = m.state.get("hyperparameters", set())
     inner: Symbol | None = symbol
-    while inner is not None and inner not in loaded:
+    while inner is not None and inner not in loaded and inner not in handed:
         inner = inner.source
     return inner is not None
 
@@ -71,7 +74,8 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     node, frame = call.node, call.frame
     inputs = tensors.sources(m, call.values, node, frame)
     notify("unknown call", m, symbol, call)
-    own = tensors.leaf(m, _owner(m, symbol), node, frame, fed=bool(inputs) or call.open)
+    is_fed = call.open or (bool(inputs) and not _is_told_numbers(symbol, inputs))
+    own = tensors.leaf(m, _owner(m, symbol), node, frame, fed=is_fed)
     own = _left_to_train(m, own)
     made = tensors.operation(m, "call", [*inputs, own], node, frame)
     made.storage = tape.Storage()
@@ -85,6 +89,16 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     wrapped.note(m, result.symbol, call)
     m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
     return result
+
+
+def _is_told_numbers(called: Symbol, inputs: Sequence[tape.Value]) -> bool:
+    """Whether all that a method of something unknown is handed are numbers that the program has
+    gathered: `self.baseline.compare(torch.tensor(rewards))`.
+    """
+    is_method = isinstance(called.key, tuple) and called.key[:1] == ("attribute",)
+    return is_method and all(
+        value.cut is tape.Cut.COPY and not value.requires_grad for value in inputs
+    )
 
 
 def _owner(m: Machine, called: Symbol) -> Symbol:

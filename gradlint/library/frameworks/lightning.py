@@ -56,7 +56,6 @@ for _module in (
 parent(MODULE, "torch.nn.Module")
 _TOGGLE = f"{MODULE}.toggle_optimizer"
 _STATE = (
-    "hparams",
     "trainer",
     "logger",
     "loggers",
@@ -201,6 +200,18 @@ def _outside(name: str, kind: str) -> None:
 
 for _name in _STATE:
     _outside(_name, "")
+
+
+@attribute(MODULE, "hparams")
+def hyperparameters(m: Machine, module: Instance, at: Call) -> Abstract:
+    """What the constructor was given: numbers and words, and a network or function that it is to
+    call, `self.hparams.decoder(x)`.
+    """
+    found = Unknown(m.symbol(module).derive(("attribute", "hparams"), "self.hparams"), data=True)
+    m.state.setdefault("hyperparameters", set()).add(found.symbol)
+    return found
+
+
 for _name in _NUMBERS:
     _outside(_name, "number")
 
