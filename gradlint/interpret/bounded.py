@@ -6,10 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.interpret.registry import find_attribute, find_method
 from gradlint.interpret.symbols import Symbol, Test
+from gradlint.library.effects import lookup
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
+
+_TENSOR = "torch.Tensor"
 
 
 def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
@@ -42,8 +46,17 @@ def _tensors_behind(m: Machine, *asked: object) -> tuple[tape.Value, ...]:
         if isinstance(symbol, Symbol) and symbol not in known:
             known[symbol] = None
             # what a function was called with is the key: `int(x)`
-            pending += symbol.source, symbol.key
+            pending += symbol.key, None if _is_of_object(symbol) else symbol.source
     return m.values_of(known)
+
+
+def _is_of_object(symbol: Symbol) -> bool:
+    """Whether it is an attribute that no tensor has, `context.network`: of something else."""
+    match symbol.key:
+        case ("attribute", str(name)):
+            known = find_attribute(_TENSOR, name), find_method(_TENSOR, name), lookup(name)
+            return all(found is None for found in known)
+    return False
 
 
 def is_bounded(m: Machine, test: Test) -> bool:
