@@ -37,6 +37,8 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )  # fmt: skip
+from gradlint.ir import walk
+from gradlint.ir.lower import body
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -74,6 +76,9 @@ def is_endless(iterable: Abstract) -> bool:
         return False
     if "endless" in iterable.state:
         return bool(iterable.state["endless"])
+    function = iterable.state.get("function")
+    if isinstance(function, Function):
+        return walk.goes_on(body(function.node))
     sources = [is_endless(source) for source in iterable.state.get("sources", ())]
     return bool(sources) and (all(sources) if iterable.cls == "builtins.zip" else any(sources))
 

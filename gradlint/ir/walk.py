@@ -10,9 +10,11 @@ from gradlint.ir.nodes import (
     For,
     Function,
     Handler,
+    Jump,
     Literal,
     Name,
     Node,
+    Return,
     Subscript,
     While,
 )
@@ -49,6 +51,16 @@ def within(block: Iterable[Node], *, loops: bool = True) -> Iterator[Node]:
             yield node
             if loops or not isinstance(node, For | While):
                 pending.extend(_inner(node))
+
+
+def goes_on(block: Iterable[Node]) -> bool:
+    """Whether a block never comes to its end: `while True:` without a `break` or a `return`."""
+    for node in block:
+        if isinstance(node, While) and isinstance(node.test, Literal) and node.test.value:
+            here = within(node.body, loops=False)
+            leaves = any(isinstance(each, Jump) and each.kind == "break" for each in here)
+            return not leaves and not any(isinstance(each, Return) for each in within(node.body))
+    return False
 
 
 class _Holding(dict[type, tuple[str, ...]]):

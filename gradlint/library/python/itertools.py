@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import conditions, counters
-from gradlint.interpret.iteration import iterates, rounds
+from gradlint.interpret import conditions, counters, estimates
+from gradlint.interpret.iteration import is_endless, iterates, rounds
 from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import function, method
 from gradlint.interpret.tables import Visit
@@ -80,6 +80,9 @@ def over_islice(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
     if numbers is not None:
         m.iterate(numbers, visit, call)
         return
+    if (most := _shown(m, bounds, receiver.state["sources"])) is not None:
+        wanted = slice(most)
+        m.loops[-1].rounds = max(m.loops[-1].rounds, most)
     picked = itertools.islice(itertools.count(), wanted.start or 0, wanted.stop, wanted.step or 1)
     position, target = -1, next(picked, None)
 
@@ -95,6 +98,16 @@ def over_islice(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
 
     for source in receiver.state["sources"] if target is not None else []:
         m.iterate(source, step, call)
+
+
+def _shown(m: Machine, bounds: list[Abstract], sources: list[Abstract]) -> int | None:
+    """How many items to show of the first `n` of what never ends: as of a loop of that length."""
+    if len(bounds) != 1 or not m.loops or not all(map(is_endless, sources)):
+        return None
+    number, loops = estimates.estimated(m, bounds[0]), m.session.loops
+    if number is None:
+        return None
+    return loops.shown(number, m.loops[-1]) if loops.trains(m) else loops.items(number)
 
 
 def _counted(sources: list[Abstract], wanted: slice) -> Range | None:
