@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import counters, filters
 from gradlint.interpret.bounded import about, excludes_zero, is_bounded, is_written, says_even
-from gradlint.interpret.defaults import by_call, by_default, by_setting, is_setting
+from gradlint.interpret.defaults import by_call, by_default, by_setting, by_words, is_setting
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.paths import Branching
 from gradlint.interpret.symbols import Symbol, Test
@@ -212,7 +212,8 @@ def choose(
             _is_about(test, m.state.get("drawn", ())),
             m.values_of({test.subject}) if excludes_zero(test, answer) else (),
             not m.loops and not m.state.get("sampling"), is_setting(m, test), even=is_even,
-            made_with=_is_made_with(m, test), by_default=answer is first,
+            made_with=_is_made_with(m, test),
+            by_default=answer is (by_words(m, test) if first is None else first),
             is_bounded=is_bounded(m, test), is_written=is_written(m, test),
         )  # fmt: skip
         m.oracle.decisions.append(decision)

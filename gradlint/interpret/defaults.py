@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.facts import answer_of
 from gradlint.interpret.symbols import Symbol, Test
-from gradlint.interpret.values import Const
+from gradlint.interpret.values import Abstract, Const, Unknown
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -46,18 +46,47 @@ def by_setting(m: Machine, test: Test) -> bool | None:
 
     None of a number that something is counted up to: of a loop a few rounds are run, and it may lie
     behind them; and none in a loop, where most that is asked for the first time says how a step is
-    taken.
+    taken, but for what an option's text says of another: `name.startswith(args.frozen)`.
     """
-    if test.relation not in _CHOOSING or m.loops:
+    if test.relation not in _CHOOSING:
         return None
-    _, value = m.state.get("options", {}).get(test.subject) or (
-        None,
-        m.session.parameters.settings.get(test.subject),
-    )
+    if (answer := by_words(m, test)) is not None or m.loops:
+        return answer
+    value = set_to(m, test.subject)
     if not isinstance(value, Const) or not m.oracle.facts.allows(test.subject, value.value):
         return None
     answer = answer_of(value.value, test.relation, test.operand)
     return None if answer is None else answer is not test.negated
+
+
+def by_words(m: Machine, test: Test) -> bool | None:
+    """What the texts of options say of others where nobody sets them:
+    `name.startswith(args.frozen)`.
+    """
+    if not isinstance(test.operand, Symbol | str | None):
+        return None
+    answer: bool | None = m.state.get("words", {}).get((test.subject, test.operand))
+    return None if answer is None else answer is not test.negated
+
+
+def note_words(m: Machine, test: Test, answer: bool) -> None:
+    """Notes what such a question is answered with, but for its negation."""
+    m.state.setdefault("words", {})[test.subject, test.operand] = answer
+
+
+def plainly(m: Machine, value: Abstract) -> Abstract:
+    """A value, or what an option or a parameter is where nobody sets it."""
+    default = set_to(m, value.symbol) if isinstance(value, Unknown) else None
+    return value if default is None else default
+
+
+def set_to(m: Machine, symbol: Symbol) -> Abstract | None:
+    """What an option, or a parameter that no caller in view passes, is where nobody sets it."""
+    _, value = m.state.get("options", {}).get(symbol) or (
+        None,
+        m.session.parameters.settings.get(symbol),
+    )
+    return value
 
 
 def is_setting(m: Machine, test: Test) -> bool:

@@ -8,7 +8,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import ahead, filters
+from gradlint.interpret import ahead, defaults, filters
 from gradlint.interpret.conditions import boolean, known_truth
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.lineage import is_a
@@ -178,7 +178,17 @@ def membership(m: Machine, op: str, left: Abstract, right: Abstract, text: str) 
     operand: object = m.symbol(left)
     if isinstance(left, Const) and is_hashable(left.value):
         operand = left.value
-    return boolean(m, Test(m.symbol(right).asked, "in", operand, negated), text)
+    test = Test(m.symbol(right).asked, "in", operand, negated)
+    part, whole = (_plain_text(m, side) for side in (left, right))
+    if part is not None and whole is not None:
+        defaults.note_words(m, test, part in whole)
+    return boolean(m, test, text)
+
+
+def _plain_text(m: Machine, value: Abstract) -> str | None:
+    """A text, or that of an option which nobody sets."""
+    known = defaults.plainly(m, value)
+    return known.value if isinstance(known, Const) and isinstance(known.value, str) else None
 
 
 def _is_key(value: Abstract, mapping: Mapping) -> bool | None:

@@ -30,7 +30,9 @@ class Decision:
     even: bool = False
     # what the object of a part is made with answers it, in all of its calls alike
     made_with: bool = False
-    by_default: bool = False  # that is the answer of the default of what it is made with
+    # that is the answer of the default of what it is made with, or of what an option's text says of
+    # another: `name.startswith(args.frozen)`
+    by_default: bool = False
     # what is asked is computed from what the program writes down alone, and once: it has one answer
     is_written: bool = False
     is_bounded: bool = False  # a tensor is held against a bound that no tensor gave: `norm > limit`

@@ -70,8 +70,8 @@ optimizer.step()
   leaf is enough.
 - A frozen model whose input is optimised (an adversarial example, an inversion).
 - `module.requires_grad = False`, which freezes nothing (GL516).
-- A loop that freezes or replaces what a filter picks (`if pattern.match(name):`): only running it
-  tells what it picks.
+- A loop that freezes or replaces what a filter picks (`if pattern.match(name):`), where only
+  running it tells what it picks; the default of an option does (`name.startswith(args.frozen)`).
 
 ## Limits
 Where a loss meets frozen parameters and other cuts, the other cuts are the finding.
@@ -123,7 +123,8 @@ def _hangs_on_a_filter(found: Starved) -> bool:
     computed = (value.iteration for value in ancestors(found.arrival.loss) if value.inputs)
     around = {loop for rounds in (found.arrival.sink.iteration, *computed) for loop, _ in rounds}
     return any(
-        decision.loop is not None and decision.loop not in around for decision in found.decisions
+        decision.loop is not None and decision.loop not in around and not decision.by_default
+        for decision in found.decisions
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
+from gradlint.interpret import defaults
 from gradlint.interpret.registry import METHODS, function, method
+from gradlint.interpret.symbols import Test
 from gradlint.interpret.values import Abstract, Call, Const, Sequence, Unknown
 from gradlint.library.python.results import constant, fresh, functions, place, plain, same, text
 
@@ -64,7 +67,19 @@ def _method(name: str) -> None:
         )
         made = same(m, call, f"str.{name}", [receiver, *call.values], kind)
         made.origin = None
+        if kind == "bool":
+            _note_default(m, name, receiver, call, made)
         return made
+
+
+def _note_default(m: Machine, name: str, receiver: Abstract, call: Call, made: Unknown) -> None:
+    """Notes what a question about texts is answered with where nobody sets the options that it
+    asks about: `name.startswith(args.frozen)`.
+    """
+    args = [defaults.plainly(m, arg) for arg in call.args]
+    known = _computed(name, defaults.plainly(m, receiver), dataclasses.replace(call, args=args))
+    if isinstance(known, bool):
+        defaults.note_words(m, Test(made.symbol, "true"), known)
 
 
 def _by_default(m: Machine, receiver: Const | Unknown) -> Const | Unknown:
