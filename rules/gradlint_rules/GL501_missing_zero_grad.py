@@ -113,7 +113,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Backward, Event, May, OptimizerStep, Tape, ZeroGrad
+from gradlint.tape import Backward, Event, May, OptimizerStep, Tape, ZeroGrad, ancestors
 from gradlint_rules.accounts import Account, Key, Update, accounts, by_hand, key
 from gradlint_rules.clearing import cleared_each_round
 from gradlint_rules.computed import foreign
@@ -224,10 +224,11 @@ def _report(account: Account, update: Update, sink: Backward) -> Report:
 
 def _may_be_cleared(tape: Tape, sink: Backward) -> bool:
     """Whether unknown code that ran before this backward may have cleared gradients: none that
-    computed its loss.
+    computed what is back-propagated, in this round or another.
     """
+    computed = {id(value) for value in ancestors(*(each.value for each in tape.backwards()))}
     return any(
-        call.order < sink.order and call.result not in sink.ancestors
+        call.order < sink.order and id(call.result) not in computed
         for call in foreign(tape)
         if call.iteration
     )
