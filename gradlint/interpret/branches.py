@@ -98,6 +98,7 @@ def _asked(m: Machine, node: ir.If, frame: Frame) -> Abstract:
 
 def _note_known(m: Machine, value: Abstract, node: ir.If, known: bool, frame: Frame) -> None:
     """Writes onto the tape that a branch goes the same way on every path."""
+    m.oracle.pass_through(node.test, known, frame.began)
     if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
         goes_on = not leaves(node.then) and not leaves(node.otherwise)
         m.emit(

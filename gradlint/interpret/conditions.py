@@ -194,7 +194,7 @@ def choose(
         set_to = by_setting(m, test) if called is None else called
     default = default if set_to is None else set_to
     answer, free = m.oracle.decide(
-        site, test, default, source, keeps=keeps, about=_of_machine(m, test)
+        site, test, default, source, keeps=keeps, about=_of_machine(m, test), call=frame.began
     )
     m.tape.branches[node] = len(m.tape.events)
     if free:

@@ -79,6 +79,8 @@ class Visited:
     default: bool
     rank: int = 0  # how much its source says that a rule may ask for: 0 is most
     sides: set[bool] = field(default_factory=set)
+    # sides that were run in an earlier round of a loop, where the test had one answer alone
+    followed: set[bool] = field(default_factory=set)
     left: dict[bool, set[object]] = field(default_factory=lambda: {True: set(), False: set()})
     visits: int = 0
     turned: Plan = frozenset()  # what it takes to come to it and turn it round
@@ -158,6 +160,8 @@ class Oracle:
         # the free branches that ask about the machine, in order
         self.of_machine: list[tuple[Free, Symbol]] = []
         self._told: dict[Symbol, list[Site]] = {}  # what the free branches have asked for
+        # sides that were run in a call, where their test had one answer alone
+        self._known: dict[tuple[Site, object], set[bool]] = {}
         self._followed: set[Site] = set()  # branches that go with those
 
     def decide(
@@ -169,18 +173,20 @@ class Oracle:
         *,
         keeps: bool | None = None,
         about: Symbol | None = None,
+        call: object = None,
     ) -> tuple[bool, bool]:
         """The way that a branch goes, and whether it was free to go either way; `source` is what
         hangs on it.
 
         One that `keeps` to an answer leaves the other way to another round. `about` is what the
-        library says of the machine, where that is asked: `torch.cuda.is_available`.
+        library says of the machine, where that is asked: `torch.cuda.is_available`; `call` stands
+        for the call of the function that asks.
         """
         self.asked += 1
+        site = at.test
         known = self.facts.known(test)
         if known is not None:
             return known, False
-        site = at.test
         if site not in self.visited:
             rank = self._rank(at, source)
             self.visited[site] = Visited(
@@ -198,11 +204,16 @@ class Oracle:
                 self.of_machine.append((self.free[-1], about))
                 seen.machine.setdefault(about, set()).add(answer)
         seen.sides.add(answer)
+        seen.followed |= self._known.get((site, call), set())
         seen.questions.add(_question(test))
         self.taken.setdefault((site, None), self.plan.get((site, None), default))
         self.facts.learn(test, answer)
         self._told.setdefault(test.subject, []).append(site)
         return answer, True
+
+    def pass_through(self, site: Site, side: bool, call: object) -> None:
+        """Notes a side that is run because the test has one answer alone at that moment."""
+        self._known.setdefault((site, call), set()).add(side)
 
     @contextlib.contextmanager
     def registering(self) -> Iterator[Callable[[], list[Visited]]]:

@@ -82,7 +82,8 @@ def is_open(session: Session, met: Mapping[object, int], may: tape.May, since: i
 def _open(session: Session, may: tape.May) -> Iterator[tuple[paths.Site, paths.Visited]]:
     for site, seen in session.visited.items() if may else ():
         untaken = len(seen.sides) == 1 and not (seen.at.picks_data or seen.registers)
-        if untaken and any(session.may_lead_to(seen, not side, may) for side in seen.sides):
+        sides = {not side for side in seen.sides} - seen.followed
+        if untaken and any(session.may_lead_to(seen, side, may) for side in sides):
             yield site, seen
 
 

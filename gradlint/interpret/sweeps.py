@@ -113,7 +113,7 @@ def run_apart(
     follows, and the sides that it took count as untaken. A call on it that takes all the steps is
     no reason to begin the entry again.
     """
-    taken = {site: set(seen.sides) for site, seen in session.visited.items()}
+    taken = {site: (set(seen.sides), set(seen.followed)) for site, seen in session.visited.items()}
     passed_over, raised = dict(session.passed_over), list(session.raised)
     try:
         made = run(oracle)
@@ -138,9 +138,11 @@ def _note_ways(oracle: Oracle) -> None:
             seen.turned = turned_at(oracle, site)
 
 
-def _take_back(visited: dict[Site, Visited], taken: Mapping[Site, set[bool]]) -> None:
+def _take_back(
+    visited: dict[Site, Visited], taken: Mapping[Site, tuple[set[bool], set[bool]]]
+) -> None:
     for site in list(visited):
         if site in taken:
-            visited[site].sides = taken[site]
+            visited[site].sides, visited[site].followed = taken[site]
         else:
             del visited[site]
