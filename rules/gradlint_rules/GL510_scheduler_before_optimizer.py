@@ -63,7 +63,7 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import May, OptimizerStep, SchedulerStep, Tape
+from gradlint.tape import End, May, OptimizerStep, SchedulerStep, Tape
 from gradlint_rules.accounts import Key, key
 from gradlint_rules.training import scheduled_after
 from gradlint_rules.uncut import safe
@@ -93,6 +93,12 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _sound_on(tape: Tape, *, is_alone: bool) -> set[Key]:
+    """The schedulers' steps that a path shows to be right; one that an exception ends before any
+    optimizer steps shows none.
+    """
+    end = tape.events[-1] if tape.events else None
+    if isinstance(end, End) and end.raised == "exception" and not list(tape.of(OptimizerStep)):
+        return set()
     return {key(event) for event, step in _stepped(tape, is_alone=is_alone) if step is None}
 
 
