@@ -126,6 +126,8 @@ def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -
         return lookup(plain, "fused") or effect
     if plain == "pad" and call.constant(2, "mode") in ("reflect", "replicate"):
         return lookup(plain, "reflect") or effect
+    if plain == "where" and len(args) == 1 and not call.kwargs and not call.open:
+        return lookup("nonzero")  # the indices of what is true
     mode = call.constant(None, "rounding_mode")
     if plain.removesuffix("_") in ("div", "divide", "true_divide") and isinstance(mode, str):
         return lookup(plain, mode) or effect
