@@ -135,7 +135,8 @@ def _again(m: Machine, node: tape.Value, call: Call) -> tape.Value:
 @attribute("torch.Tensor", "requires_grad")
 def requires_grad(m: Machine, tensor: Tensor, at: Call) -> Abstract:
     node = tensor.node
-    if node.assumed:
+    is_prediction = tape.PREDICTED in node.flags and node.requires_grad  # what a contract is about
+    if node.assumed and not is_prediction:
         test = grad_test(m, tensor)
         m.state.setdefault("grad-tests", {})[test.subject] = node
         return (
