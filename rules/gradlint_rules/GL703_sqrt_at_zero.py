@@ -55,6 +55,11 @@ assert model.weight.isfinite().all()
 - `norm`, `cdist`, `std` and `F.pairwise_distance`, whose gradients at zero are finite.
 - Roots for the report alone; those that `where-nan-gradient` (GL701) names, which is the first of
   what a choice guards in vain, and those that only this takes.
+- Sums with a square that carries no gradient, `((x - y) ** 2 + width ** 2).sqrt()`, which is there
+  to keep the root from zero. Where the two are arguments that nothing in view ties together, it is
+  a note: they can be the two parts of a complex number.
+- As more than a note: roots of one tensor out of the batch that a loss is given as a whole, where
+  others of the batch can be the prediction.
 
 ## Limits
 Whether equal points come up is for the data to say.
@@ -62,16 +67,16 @@ Whether equal points come up is for the data to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Value, users_among
+from gradlint.tape import PREDICTED, Value, ancestors, leaves, users_among
 from gradlint_rules.arrivals import Arrival
 from gradlint_rules.encounters import encountered
 from gradlint_rules.guards import guarded_in
-from gradlint_rules.numbers import zero_with
+from gradlint_rules.numbers import origin, zero_with
 from gradlint_rules.numeric import with_epsilon
 from gradlint_rules.signs import is_square
 from gradlint_rules.uncut import unsafe
@@ -96,6 +101,7 @@ def check(paths: Paths) -> Iterator[Report]:
             f"{cause}: the gradient there is not finite",
             _HELP,
             found.related(),
+            severity=_severity(found.value, found.arrival),
             hints=hints,
         )
 
@@ -127,6 +133,40 @@ def _told(roots: Sequence[Value], values: Sequence[Value]) -> set[int]:
         root for root in roots if id(root) in users and named.issuperset(map(id, users[id(root)]))
     )
     return named.union(map(id, inner))
+
+
+def _severity(root: Value, arrival: Arrival) -> Severity | None:
+    """A note where what is not seen decides that its argument is zero, or has a gradient at all."""
+    is_doubtful = _is_of_unrelated(root) or _is_of_some_parts(root, arrival)
+    return Severity.NOTE if is_doubtful else None
+
+
+def _is_of_some_parts(root: Value, arrival: Arrival) -> bool:
+    """Whether it rests on some of the tensors of one batch that a loss is given, and the loss on
+    others beside them, which can be the predictions: `batch["clean"].square().sum().sqrt()`.
+    """
+    own, all_parts = _parts(ancestors(root)), _parts(arrival.sink.graph)
+    return bool(own) and own < all_parts
+
+
+def _parts(values: Iterable[Value]) -> set[int]:
+    return {
+        id(value)
+        for value in values
+        if value.op == "part" and any(PREDICTED in source.flags for source in value.inputs)
+    }
+
+
+def _is_of_unrelated(root: Value) -> bool:
+    """Whether the squares are of arguments that nothing in view ties together, so that the second
+    can be a width which keeps the root from zero: `((x - y) ** 2 + width ** 2).sqrt()`.
+    """
+    found = origin(root.inputs[0], selected=False)
+    if bare(found.op) != "add" or len(found.inputs) != 2:
+        return False
+    one, other = ({id(leaf) for leaf in leaves(term)} for term in found.inputs)
+    are_given = all(leaf.assumed for term in found.inputs for leaf in leaves(term))
+    return are_given and one.isdisjoint(other)
 
 
 def _is_asked(root: Value, arrival: Arrival) -> bool:

@@ -144,7 +144,9 @@ def _is_with_itself(value: Value) -> bool:
 def _sums_squares(value: Value, name: str, depth: int) -> bool:
     if name == "add":
         others = [given for _, given in value.arguments if given not in value.inputs]
-        if any(other != 0 for other in others):
+        # what carries no gradient is there to keep the root from zero: `(x - y) ** 2 + width ** 2`
+        is_smoothed = value.requires_grad and not all(term.requires_grad for term in value.inputs)
+        if is_smoothed or any(other != 0 for other in others):
             return False
     return all(is_square(source, depth + 1) for source in value.inputs)
 
