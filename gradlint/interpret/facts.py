@@ -22,6 +22,8 @@ class Facts:
         self.equal: dict[Symbol, object] = {}
         self.low: dict[Symbol, tuple[float, bool]] = {}
         self.high: dict[Symbol, tuple[float, bool]] = {}
+        # the sums with a lower bound that it is a term of, each with the other term
+        self.sums: dict[Symbol, list[tuple[Symbol, Symbol]]] = {}
         self.among: dict[Symbol, frozenset[object]] = {}  # one of these it is: `x in ("a", "b")`
         self.barred: dict[Symbol, frozenset[object]] = {}  # none of these
         # what it can be, and others together with it
@@ -85,7 +87,7 @@ class Facts:
     def _interval(self, subject: Symbol, relation: str, operand: object) -> bool | None:
         """What the bounds on a number say of how it compares with another."""
         assert isinstance(operand, int | float)
-        low, low_open = self.low.get(subject, (float("-inf"), True))
+        low, low_open = self._low(subject)
         high, high_open = self.high.get(subject, (float("inf"), True))
         # the number is below, at most, above, at least what it is compared with: for sure
         at_most, at_least = high <= operand, low >= operand
@@ -100,6 +102,17 @@ class Facts:
             "true": (below or above, is_it),
         }.get(relation, (is_it, below or above))
         return True if yes else False if no else None
+
+    def _low(self, subject: Symbol) -> tuple[float, bool]:
+        """A lower bound of a number, and whether it is open: its own, or that of a sum whose other
+        term is bounded from above (`a > 0` where `a + b > 0` and not `b > 0`).
+        """
+        bounds = [self.low.get(subject, (float("-inf"), True))]
+        for whole, other in self.sums.get(subject, ()):
+            low, low_open = self.low[whole]
+            high, high_open = self.high.get(other, (float("inf"), True))
+            bounds.append((low - high, low_open or high_open))
+        return max(bounds)
 
     def learn(self, test: Test, answer: bool) -> None:
         """Takes the test to have come out so."""
@@ -159,6 +172,10 @@ class Facts:
             self.low[test.subject] = max(
                 self.low.get(test.subject, (float("-inf"), True)), (test.operand, is_open)
             )
+            match test.subject.source, test.subject.key:
+                case Symbol() as one, ("+", Symbol() as other, bool()):
+                    self.sums.setdefault(one, []).append((test.subject, other))
+                    self.sums.setdefault(other, []).append((test.subject, one))
 
 
 @dataclass(eq=False, slots=True)
