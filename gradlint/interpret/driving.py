@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 CONTRACTS = Path(__file__).parents[1] / "contracts"
 _TYPES = {bool: "bool", int: "number", float: "number", str: "str"}
-_KEPT = (Class, Function, Lib, Instance, Object)  # defaults that make a part: `norm=nn.LayerNorm`
+_MAKERS = (Class, Function, Lib)  # defaults that are called: `make=torch.optim.Adam`
+_KEPT = (*_MAKERS, Instance, Object)  # defaults that make a part: `norm=nn.LayerNorm`
 _DRIVE, _PREDICTED = "drive", "predicted"
 _PLAIN = frozenset(["number", "bool", "str", "module", "object", "array"])  # that no prediction is
 
@@ -133,7 +134,7 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
                 m.state.setdefault("call defaults", {})[given.symbol] = default.value
         elif isinstance(default, Sequence) and any(map(_is_none, default.items)):
             found[parameter.name] = m.session.parameters.given(m, entered, parameter)
-        elif m.session.contract and isinstance(default, _KEPT):
+        elif isinstance(default, _KEPT if m.session.contract else _MAKERS):
             found[parameter.name] = default
         elif not m.session.contract and isinstance(default, Object) and default.module is None:
             # device=torch.device("cuda")
