@@ -50,7 +50,7 @@ def _stepped_by_another(account: Account, other: Backward) -> OptimizerStep | No
     if (
         behind is None
         or behind.optimizer is account.optimizer
-        or not set(other.iteration) <= set(behind.iteration)
+        or _is_earlier(other, behind)
     ):
         return None
     return behind if serves(behind.optimizer, other, is_alone=False) else None
