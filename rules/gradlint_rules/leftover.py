@@ -47,11 +47,7 @@ def _stepped_by_another(account: Account, other: Backward) -> OptimizerStep | No
     behind = next(
         (step for step in account.tape.of(OptimizerStep) if step.order > other.order), None
     )
-    if (
-        behind is None
-        or behind.optimizer is account.optimizer
-        or _is_earlier(other, behind)
-    ):
+    if behind is None or behind.optimizer is account.optimizer or _is_earlier(other, behind):
         return None
     return behind if serves(behind.optimizer, other, is_alone=False) else None
 
