@@ -132,7 +132,7 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
                 m.state.setdefault("defaults", {})[given.symbol] = default.value
             elif isinstance(default.value, bool) and isinstance(given, Unknown):
                 m.state.setdefault("call defaults", {})[given.symbol] = default.value
-        elif isinstance(default, Sequence) and any(map(_is_none, default.items)):
+        elif _says_nothing(default, is_part=bool(m.session.contract)):
             found[parameter.name] = m.session.parameters.given(m, entered, parameter)
         elif isinstance(default, _KEPT if m.session.contract else _MAKERS):
             found[parameter.name] = default
@@ -140,6 +140,16 @@ def typed_by_defaults(m: Machine, entered: Abstract | None) -> dict[str, Abstrac
             # device=torch.device("cuda")
             found[parameter.name] = m.session.parameters.given(m, entered, parameter)
     return found
+
+
+def _says_nothing(default: Abstract | None, *, is_part: bool) -> bool:
+    """Whether a default says nothing of what is given: some of it is None, or it is empty where a
+    part has it for nothing to freeze, to skip, to add.
+    """
+    if isinstance(default, Sequence) and any(map(_is_none, default.items)):
+        return True
+    is_container = isinstance(default, Sequence | Mapping) and not default.open
+    return is_part and is_container and not default.items
 
 
 def _is_none(value: Abstract) -> bool:
