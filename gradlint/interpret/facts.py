@@ -148,6 +148,12 @@ class Facts:
             case (">=", True) | ("<", False):
                 self._raise_low(test, False)
 
+    def bind(self, symbol: Symbol, number: int) -> None:
+        """Has a number be known where it is compared, and nowhere else: rounds are not counted by
+        it.
+        """
+        self.low[symbol.asked] = self.high[symbol.asked] = (number, False)
+
     def allows(self, subject: Symbol, value: object) -> bool:
         """Whether a symbol can be this constant, for all that was answered about it."""
         answers = (

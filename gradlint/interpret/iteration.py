@@ -200,6 +200,8 @@ def key_value(m: Machine, mapping: Mapping, key: Any) -> Abstract:
 
 @handles(ITERATE, Tensor)
 def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
+    if shapes.known_length(tensor) == 0:  # `torch.rand(0, 4)`: there are no rows
+        return
     loops = m.session.loops
     takes_batches = bool(m.loops) and m.loops[-1].rounds == loops.batches
     length = shapes.known_length(tensor) if takes_batches else None

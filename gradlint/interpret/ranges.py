@@ -11,6 +11,7 @@ from gradlint import memo
 from gradlint.interpret import ahead, counters, estimates
 from gradlint.interpret.iteration import MOST_WRITTEN, is_counted, is_in_full, rounds, skip
 from gradlint.interpret.machine import MAX_ITEMS
+from gradlint.interpret.symbols import Test
 from gradlint.interpret.tables import ITERATE, Visit, handles
 from gradlint.interpret.values import (
     Abstract,
@@ -79,6 +80,10 @@ def _unrolled(m: Machine, numbers: range, length: int, stop: Abstract) -> Iterab
 def _over_unknown(m: Machine, numbers: Range, stop: Abstract, visit: Visit, call: Call) -> None:
     """Runs through a range a bound of which is not known."""
     start, step = _integer(numbers.start), _integer(numbers.step)
+    if start is not None and isinstance(stop, Unknown) and step is not None and step > 0:
+        there = m.oracle.facts.known(Test(stop.symbol.asked, ">", start))
+        if there is False:  # range(x.size(0)) of an `x` without rows
+            return
     turns = _turns(m, start, step, stop)
     if isinstance(stop, Unknown) and start is not None and step is not None:
         estimates.runs_to(m, stop.symbol, start + (turns[-1] + 1 if turns else 0) * step, call)

@@ -10,7 +10,6 @@ from gradlint.interpret.registry import (
     function,
     method,
 )
-from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -73,15 +72,8 @@ def _size(m: Machine, sizes: Unknown, axis: int, size: int) -> Unknown:
         data=True,
         type="number",
     )
-    _bind(m, made.symbol, size)
+    m.oracle.facts.bind(made.symbol, size)
     return made
-
-
-def _bind(m: Machine, symbol: Symbol, number: int) -> None:
-    """Has a number be known where it is compared, and nowhere else: rounds are not counted by
-    it.
-    """
-    m.oracle.facts.low[symbol.asked] = m.oracle.facts.high[symbol.asked] = (number, False)
 
 
 @attribute("torch.Tensor", "ndim")
@@ -149,7 +141,7 @@ def length(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     m.state.setdefault("lengths", {})[symbol] = estimates.length(m, tensor)
     known = shapes.known_length(tensor)
     if known is not None:
-        _bind(m, symbol, known)
+        m.oracle.facts.bind(symbol, known)
     return Unknown(symbol, data=True, type="number")
 
 

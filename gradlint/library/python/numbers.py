@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import conditions, counters, estimates, retention, tensors
+from gradlint.interpret import conditions, counters, estimates, retention, shapes, tensors
 from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import function
 from gradlint.interpret.symbols import Test
@@ -218,6 +218,8 @@ def length(m: Machine, call: Call) -> Abstract:
     m.state.setdefault("lengths", {})[derived] = (
         estimates.length(m, value) if isinstance(value, Tensor) else None
     )
+    if isinstance(value, Tensor) and (size := shapes.known_length(value)) is not None:
+        m.oracle.facts.bind(derived, size)
     if isinstance(value, Sequence) and value.items:
         m.oracle.facts.learn(Test(derived, ">", 0), True)
     return Unknown(derived, data=True, type="number")
