@@ -58,7 +58,12 @@ def refuse(m: Machine, given: Abstract | None, call: Call, keyword: str, *, grou
 
 
 def _argument(call: Call, keyword: str) -> Span:
-    """Where the argument stands, or else the call."""
+    """Where the argument stands, or else the call; what `functools.partial` puts first stands
+    there.
+    """
+    first = call.partial
+    if first is not None and isinstance(first.node, ir.Call) and len(first.node.args) > 1:
+        return first.frame.span(first.node.args[1])
     if not isinstance(call.node, ir.Call):
         return call.frame.span(call.node)
     written = [

@@ -139,10 +139,14 @@ def _item(items: Sequence[ast.expr], place: str) -> ast.expr:
 
 
 def _called(node: ast.expr, source: FixSource) -> Edits:
-    """`model` as `model.parameters()`, and so `model.parameters`."""
+    """`model` as `model.parameters()`, and so `model.parameters`; a list of them where a partial
+    hands them to each of its calls.
+    """
     is_method = isinstance(node, ast.Attribute) and node.attr == "parameters"
-    ends = "()" if is_method else ".parameters()"
-    return (source.replace(node, f"{source.operand(node)}{ends}"),)
+    made = f"{source.operand(node)}{'()' if is_method else '.parameters()'}"
+    outer = next(source.around(node))
+    is_repeated = isinstance(outer, ast.Call) and source.called(outer.func) == "functools.partial"
+    return (source.replace(node, f"list({made})" if is_repeated else made),)
 
 
 def _written(node: ast.expr, source: FixSource) -> ast.expr:
