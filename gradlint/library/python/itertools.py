@@ -101,13 +101,21 @@ def over_islice(m: Machine, receiver: Object, visit: Visit, call: Call) -> None:
 
 
 def _shown(m: Machine, bounds: list[Abstract], sources: list[Abstract]) -> int | None:
-    """How many items to show of the first `n` of what never ends: as of a loop of that length."""
-    if len(bounds) != 1 or not m.loops or not all(map(is_endless, sources)):
+    """How many items to show of the first `n` of what has as many, or never ends: as of a loop of
+    that length.
+    """
+    if len(bounds) != 1 or not m.loops or not all(map(_is_long, sources)):
         return None
     number, loops = estimates.estimated(m, bounds[0]), m.session.loops
     if number is None:
         return None
     return loops.shown(number, m.loops[-1]) if loops.trains(m) else loops.items(number)
+
+
+def _is_long(source: Abstract) -> bool:
+    """Whether something never ends, or is a stream: what it yields is not counted."""
+    is_stream = isinstance(source, Object) and source.cls == "builtins.generator"
+    return is_stream or is_endless(source)
 
 
 def _counted(sources: list[Abstract], wanted: slice) -> Range | None:
