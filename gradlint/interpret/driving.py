@@ -148,8 +148,9 @@ def _says_nothing(default: Abstract | None, *, is_part: bool) -> bool:
     """
     if isinstance(default, Sequence) and any(map(_is_none, default.items)):
         return True
-    is_container = isinstance(default, Sequence | Mapping) and not default.open
-    return is_part and is_container and not default.items
+    if not (is_part and isinstance(default, Sequence | Mapping)):
+        return False
+    return not (default.open or default.items)
 
 
 def _is_none(value: Abstract) -> bool:
