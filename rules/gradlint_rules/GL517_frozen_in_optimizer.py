@@ -150,7 +150,7 @@ def _frozen_on(tape: Tape) -> Iterator[_Frozen]:
     for call in dict.fromkeys((fact.at, fact.stack) for fact in frozen):
         facts = [fact for fact in frozen if (fact.at, fact.stack) == call and fact.order < last]
         own = list({id(each): each for fact in facts if (each := _own(fact)) is not None}.values())
-        if _is_picked(tape, call[0]):
+        if _is_picked(tape, facts):
             continue
         if all(any(each.holds(one) for each in tape.optimizers()) for one in own):
             continue
@@ -160,17 +160,13 @@ def _frozen_on(tape: Tape) -> Iterator[_Frozen]:
                 yield _Frozen(facts[0], optimizer, held)
 
 
-def _is_picked(tape: Tape, at: Span) -> bool:
-    """Whether each parameter is asked, in a loop, whether this statement freezes it, and answers as
+def _is_picked(tape: Tape, facts: Sequence[Fact]) -> bool:
+    """Whether each parameter is asked, in a loop over them, whether it is frozen, and answers as
     nothing in the source says.
     """
-    return any(
-        decision.loop is not None
-        and not decision.by_default
-        and decision.whole is not None
-        and decision.whole.encloses(at)
-        for decision in tape.decisions
-    )
+    rounds = {fact.iteration[-1] for fact in facts if fact.iteration}
+    loops = {loop for loop, _ in rounds} if len(rounds) > 1 else set()
+    return any(decision.loop in loops and not decision.by_default for decision in tape.decisions)
 
 
 def _own(fact: Fact) -> Parameter | None:
