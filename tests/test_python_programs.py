@@ -514,6 +514,19 @@ PROGRAMS = {
     "result = (list(inspect.signature(f).parameters), 'b' in "
     "inspect.signature(f).parameters, inspect.isfunction(f), inspect.isclass(f), "
     "inspect.isclass(int))",
+    "regular expressions": "import re\np = re.compile('blocks?[.]([0-9]+)[.](.*)')\n"
+    "m = p.match('blocks.12.norm.weight')\n"
+    "result = (m.group(1), m.groups(), m[2], m.start(), p.match('head') is None, "
+    "bool(re.search('bn|bias', 'layer.bias')), re.fullmatch('a+', 'ab'), "
+    "re.sub('[.]', '_', 'a.b.c'), re.split(',', 'a,b'), re.findall('[0-9]', 'a1b2'), "
+    "[n for n in ('fc.weight', 'conv.weight') if re.search('^fc', n)], "
+    "re.search('FC', 'fc', re.IGNORECASE) is not None, re.match('(?P<k>.)', 'x').groupdict())",
+    "slow regular expressions": "import re\n"
+    "result = (bool(re.match('(a+)+$', 'a' * 20)), re.match('a', 'a' * 300) is not None)",
+    "kinds of parameters": "import inspect\ndef f(a, *b, c, **d):\n    pass\n"
+    "p = list(inspect.signature(f).parameters.values())\n"
+    "result = ([e.kind == e.KEYWORD_ONLY for e in p], [e.kind is e.VAR_KEYWORD for e in p], "
+    "p[1].kind == inspect.Parameter.VAR_POSITIONAL)",
     "signatures in full": "import abc, inspect\nclass A:\n"
     "    def f(self, x: int, y: 'str' = 'a', z=None) -> None:\n        pass\n"
     "    @abc.abstractmethod\n    def g(self, e):\n        raise NotImplementedError\n"
@@ -1020,7 +1033,7 @@ UNSAID = {
     "methods of texts": 1, "texts formatted": 5, "dict views": 1, "dicts compared": 6,
     "dicts made": 2, "generators of several": 3, "generators that end": 2, "stars": 1,
     "exceptions with parts": 1, "classes in depth": 2, "attributes of classes": 1,
-    "operators by function": 5, "strings of several": 2,
+    "slow regular expressions": 2, "kinds of parameters": 3, "operators by function": 5, "strings of several": 2,
 }  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def _answered_by(defaults: dict[Symbol, object], test: Test) -> bool | None:
     return None if answer is None else answer != test.negated
 
 
-def by_setting(m: Machine, test: Test) -> bool | None:
+def by_setting(m: Machine, test: Test, *, is_repeated: bool | None = None) -> bool | None:
     """The answer for what an option or a parameter is where the user sets nothing: that is the
     first path.
 
@@ -50,7 +50,8 @@ def by_setting(m: Machine, test: Test) -> bool | None:
     """
     if test.relation not in _CHOOSING:
         return None
-    if (answer := by_words(m, test)) is not None or m.loops:
+    is_repeated = bool(m.loops) if is_repeated is None else is_repeated
+    if (answer := by_words(m, test)) is not None or is_repeated:
         return answer
     value = set_to(m, test.subject)
     if not isinstance(value, Const) or not m.oracle.facts.allows(test.subject, value.value):

@@ -203,6 +203,8 @@ def answer_of(value: object, relation: str, operand: object) -> bool | None:
         return value is operand
     if relation == "==":
         return value == operand
+    if relation == "in" and isinstance(value, frozenset):
+        return operand in value
     if relation == "in" and isinstance(operand, tuple):
         return value in operand
     if isinstance(value, int | float) and isinstance(operand, int | float):

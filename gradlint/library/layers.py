@@ -32,6 +32,7 @@ from gradlint.library.containers import fill_container
 from gradlint.library.layer_effects import LayerEffect, layer
 from gradlint.library.modules import cast_module
 from gradlint.library.parameters import make_parameter
+from gradlint.library.phases import leaves_alone
 from gradlint.library.results import INDICES
 from gradlint.library.structure import (
     CONTAINERS,
@@ -254,7 +255,8 @@ def call_unknown_layer(m: Machine, module: Instance | Object, call: Call) -> Abs
 
 
 def _in_place(m: Machine, module: Instance | Object, effect: LayerEffect, call: Call) -> Abstract:
-    if effect.training == "dropout" and module.state.get("training") is False:
+    is_off = module.state.get("training") is False or leaves_alone(module, "p")
+    if effect.training == "dropout" and is_off:
         return call.args[0]
     value = tensors.as_tensor(m, call.args[0], call.node, call.frame)
     return memory.write(

@@ -77,7 +77,7 @@ def _differs(part: Abstract) -> bool:
 def _is_layer_that_differs(layer: Object) -> bool:
     effect, name = layer.state.get("effect"), layer.cls.rpartition(".")[2]
     if isinstance(effect, LayerEffect):
-        differs = bool(effect.training) and not _is_given_none(layer, "p")
+        differs = bool(effect.training) and not leaves_alone(layer, "p")
         return differs or name.startswith(_WITH_DROPOUT) or _has_dropout(layer)
     return layer.cls not in CONTAINERS and not any(is_module(inner) for _, inner in parts(layer))
 
@@ -86,12 +86,6 @@ def _has_dropout(layer: Object) -> bool:
     """`nn.LSTM(…, dropout=0.1)`."""
     given = layer.state.get("arguments", {}).get("dropout")
     return given is not None and not (isinstance(given, Const) and not given.value)
-
-
-def _is_given_none(layer: Object, share: str) -> bool:
-    """`nn.Dropout(0.0)`: it leaves all as it is."""
-    given = layer.attrs.get(share) or layer.state.get("arguments", {}).get(share)
-    return isinstance(given, Const) and given.value == 0
 
 
 def _are_off(module: Instance, settings: frozenset[str]) -> bool:
@@ -137,3 +131,9 @@ def _is_of_self(node: ast.expr) -> TypeGuard[ast.Attribute]:
         and isinstance(node.value, ast.Name)
         and node.value.id == "self"
     )
+
+
+def leaves_alone(layer: Instance | Object, share: str) -> bool:
+    """`nn.Dropout(0.0)`: it leaves all as it is."""
+    given = layer.attrs.get(share) or layer.state.get("arguments", {}).get(share)
+    return isinstance(given, Const) and given.value == 0

@@ -11,7 +11,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import calm
+from gradlint.interpret import calm, conditions, defaults
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.scopes import Frame
 from gradlint.interpret.values import (
@@ -35,7 +35,7 @@ from gradlint.program.sources import Source, bound_names, source_of
 from gradlint.source import document, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from collections.abc import Mapping as Mapping_
 
     from gradlint.interpret.machine import Machine
@@ -238,7 +238,7 @@ class Program:
             self._running.discard(id(statement))
 
     def _run_bindings(self, m: Machine, frame: Frame, source: Source, name: str) -> Abstract | None:
-        for statement in source.bindings[name]:
+        for statement in self._run_first(m, frame, source, source.bindings[name]):
             if self.is_running(statement):
                 continue
             for other in bound_names(statement):
@@ -255,6 +255,36 @@ class Program:
                 fill(self, m, *self.unfilled.pop(0))
             return frame.locals[name]
         return None
+
+    def _run_first(
+        self, m: Machine, frame: Frame, source: Source, statements: Sequence[ir.Node]
+    ) -> Iterator[ir.Node]:
+        """The statements that bind a name; those on a side of a branch that is not taken, as far as
+        what its test asks is known or a setting, come last.
+        """
+        skipped: list[ir.Node] = []
+        for statement in statements:
+            sides = source.within.get(id(statement), ()) if len(statements) > 1 else ()
+            if all(self._holds(m, frame, test) is not (not side) for test, side in sides):
+                yield statement
+            else:
+                skipped.append(statement)
+        yield from skipped
+
+    def _holds(self, m: Machine, frame: Frame, branch: ir.If) -> bool | None:
+        """What the test of a module's own branch gives, of a setting what it begins with; None
+        where that is not known.
+        """
+        if self.is_running(branch):
+            return None
+        with self.running(branch), calm.module_code(m):
+            try:
+                value = m.evaluate(branch.test, frame)
+            except Raised:
+                return None
+        known = conditions.truth(m, value)
+        test = conditions.test_of(m, value)
+        return defaults.by_setting(m, test, is_repeated=False) if known is None else known
 
     def _execute(self, m: Machine, frame: Frame, statement: ir.Node, name: str) -> None:
         """Executes the statement of a module that binds `name`."""

@@ -15,6 +15,8 @@ from gradlint.ir import nodes as ir
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+_Sides = tuple[tuple[ir.If, bool], ...]
+
 
 @dataclass(eq=False, slots=True)
 class Source:
@@ -31,10 +33,14 @@ class Source:
     statements: list[ir.Node]
     bindings: dict[str, list[ir.Node]] = field(default_factory=dict)
     stars: list[ir.ImportFrom] = field(default_factory=list)
+    # the branches that a statement stands in, and on which side of them, by its `id`
+    within: dict[int, _Sides] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         own, within = set(map(id, self.statements)), list[ir.Node]()
-        for statement in _bound_statements(self.statements):
+        for statement, sides in _bound_statements(self.statements):
+            if sides:
+                self.within[id(statement)] = sides
             if isinstance(statement, ir.ImportFrom) and _is_star(statement):
                 self.stars.append(statement)
             if id(statement) not in own:
@@ -58,16 +64,23 @@ def _lowered(path: Path, text: str, tree: ast.Module) -> Source:
 source_of = memo.of_texts(_lowered, lambda source: source.code.close())
 
 
-def _bound_statements(statements: list[ir.Node]) -> Iterator[ir.Node]:
+def _bound_statements(
+    statements: list[ir.Node], sides: _Sides = ()
+) -> Iterator[tuple[ir.Node, _Sides]]:
+    """Each statement that is run when a module is, and the sides of branches that it stands on."""
     for statement in statements:
-        yield statement
+        yield statement, sides
+        is_for_types = _asks_who_checks_types(statement)
         for block in ("body", "then", "otherwise"):
             if not isinstance(statement, ir.Class | ir.For | ir.While):
-                within = _bound_statements(getattr(statement, block, []))
-                is_for_types = block == "then" and _asks_who_checks_types(statement)
-                yield from (each for each in within if not (is_for_types and _is_star(each)))
+                own = sides
+                if isinstance(statement, ir.If) and not is_for_types:
+                    own = (*sides, (statement, block == "then"))
+                within = _bound_statements(getattr(statement, block, []), own)
+                is_hidden = block == "then" and is_for_types
+                yield from (each for each in within if not (is_hidden and _is_star(each[0])))
         for handler in getattr(statement, "handlers", ()):
-            yield from _bound_statements(handler.body)
+            yield from _bound_statements(handler.body, sides)
 
 
 def _is_star(statement: ir.Node) -> bool:

@@ -34,6 +34,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.library import roles
+from gradlint.library.effects import lookup
 from gradlint.library.handover import escapes
 from gradlint.library.python.classes import python_type
 from gradlint.library.python.numbered import numbered
@@ -96,6 +97,9 @@ def has(m: Machine, value: Abstract, name: str) -> bool | None:
             return True if _in_class(value, name) else None if value.has_unknown_base else False
         case Package():
             return True if name in value.scope.locals else None
+        case Lib():
+            full = canonical(f"{value.name}.{name}")
+            return True if full in registry.FUNCTIONS or lookup(full) is not None else None
         case Function():
             return name in value.attrs or hasattr(types.FunctionType, name)
         case Const() | Sequence() | Mapping() | Range():

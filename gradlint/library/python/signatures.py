@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.lineage import alias
-from gradlint.interpret.registry import function
+from gradlint.interpret.registry import attribute, function
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -41,6 +41,16 @@ _KINDS |= {"kwargs": "VAR_KEYWORD"}
 
 alias("inspect.Parameter.empty", "inspect._empty")
 alias("inspect.Signature.empty", "inspect._empty")
+
+
+for _name in ("POSITIONAL_ONLY", *_KINDS.values()):
+    alias(f"inspect._ParameterKind.{_name}", f"inspect.Parameter.{_name}")
+
+
+@attribute("inspect.Parameter", "POSITIONAL_ONLY", *_KINDS.values())
+def kind(m: Machine, parameter: Object, at: Call) -> Abstract:
+    """`parameter.KEYWORD_ONLY`, taken from the parameter itself."""
+    return Lib(f"inspect.Parameter.{at.name}")
 
 
 @function("inspect.signature")
