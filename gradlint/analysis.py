@@ -14,7 +14,7 @@ from gradlint import coverage, memo, parallel
 from gradlint.cache import Cache
 from gradlint.coverage import Coverage, Written
 from gradlint.dataclass import dataclass
-from gradlint.finding import Finding, Related, Span
+from gradlint.finding import Finding, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.program.entries import Ran, in_order
 from gradlint.records import Record, Result
@@ -324,5 +324,5 @@ def _span(at: Span, shown: Mapping[str, str]) -> Span:
 
 
 def _renamed(finding: Finding, shown: Mapping[str, str]) -> Finding:
-    related = tuple(Related(_span(entry.at, shown), entry.message) for entry in finding.related)
+    related = tuple(replace(entry, at=_span(entry.at, shown)) for entry in finding.related)
     return replace(finding, at=_span(finding.at, shown), related=related)

@@ -86,6 +86,23 @@ class Span:
         )
 
 
+class Role(enum.Enum):
+    """What a related place is to the finding: a fix goes by it, not by the words of the message."""
+
+    CALL = "call"  # the call that led to it
+    BACKWARD = "backward"  # the gradients come from here
+    STEP = "step"
+    CLEARING = "clearing"
+    UNSCALING = "unscaling"
+    COMPUTED = "computed"  # what the finding speaks of is computed here
+    RETURNED = "returned"  # `autograd.grad` returns gradients here
+    UNUSED = "unused"  # gradients that no optimizer uses come from here
+    HOLDER = "holder"  # an optimizer takes its parameters here
+    DEVICE = "device"  # the device is chosen here
+    FILLED = "filled"  # infinity is put in here
+    REGISTERED = "registered"  # a hook is
+
+
 @dataclass(frozen=True, slots=True)
 class Related:
     """A second place that a finding speaks of: the sink, a call in between, the operation that
@@ -94,6 +111,7 @@ class Related:
 
     at: Span
     message: str
+    role: Role | None = None  # None where no fix asks
 
 
 class Applicability(enum.Enum):

@@ -10,7 +10,7 @@ from typing import Any
 
 from gradlint.coverage import Branch, Loss, Written
 from gradlint.dataclass import dataclass
-from gradlint.finding import Finding, Related, Severity, Span
+from gradlint.finding import Finding, Related, Role, Severity, Span
 from gradlint.interpret.gaps import Gap
 from gradlint.program.entries import Entry
 from gradlint.program.parts import Part, Text
@@ -175,7 +175,7 @@ def written_record(record: Record) -> list[Any]:
 def _written_result(result: Result) -> list[Any]:
     findings = [
         [each.code, each.name, int(each.severity), each.message, _place(each.at), each.help,
-         [[_place(part.at), part.message] for part in each.related], each.step, dict(each.hints)]
+         list(map(_written_related, each.related)), each.step, dict(each.hints)]
         for each in result.findings
     ]  # fmt: skip
     gaps = [[gap.kind, _place(gap.at), gap.detail] for gap in result.gaps]
@@ -188,6 +188,10 @@ def _written_result(result: Result) -> list[Any]:
         result.losses,
         _by_file(result.branches),
     ]
+
+
+def _written_related(related: Related) -> list[Any]:
+    return [_place(related.at), related.message, related.role and related.role.value]
 
 
 def _by_file(branches: Iterable[Branch]) -> list[Any]:
@@ -239,12 +243,17 @@ def read_record(written: list[Any]) -> Record:
     )
 
 
+def _related(written: list[Any]) -> Related:
+    place, message, role = written
+    return Related(Span(*place), message, role and Role(role))
+
+
 def _result(written: list[Any]) -> Result:
     findings, gaps, executed, was_run, reached, losses, branches = written
     return Result(
         tuple(
             Finding(code, name, Severity(severity), message, Span(*at), text,
-                    tuple(Related(Span(*place), told) for place, told in related), None, step,
+                    tuple(map(_related, related)), None, step,
                     hints)
             for code, name, severity, message, at, text, related, step, hints in findings
         ),

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 
 from gradlint.dataclass import dataclass
 from gradlint.digests import digest
-from gradlint.finding import Edit, Finding, Fix, Related, Span
+from gradlint.finding import Edit, Finding, Fix, Span
 from gradlint.source import document
 from gradlint.source.lines import split_lines
 from gradlint.source.parse import SyntaxFault, decode
@@ -126,7 +126,7 @@ class Texts:
 
     def in_files(self, finding: Finding) -> Finding:
         """The finding with places in files instead of programs, for those who read it."""
-        related = tuple(Related(self.located(each.at), each.message) for each in finding.related)
+        related = tuple(replace(each, at=self.located(each.at)) for each in finding.related)
         fix = finding.fix and replace(
             finding.fix, edits=tuple(map(self._edit_in_files, finding.fix.edits))
         )

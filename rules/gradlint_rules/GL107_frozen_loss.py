@@ -83,7 +83,7 @@ import ast
 import contextlib
 from collections.abc import Iterator
 
-from gradlint.finding import Edit, Finding, Fix, Severity
+from gradlint.finding import Edit, Finding, Fix, Role, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import ancestors
@@ -174,7 +174,7 @@ def fix(finding: Finding, source: FixSource) -> Fix:
             return unsafe(
                 "Unfreeze what the optimizer holds", _unfrozen(line, call, finding, source)
             )
-    for place in (each.at for each in finding.related if "called from" in each.message):
+    for place in (each.at for each in finding.related if each.role is Role.CALL):
         caller = source.statement(place if place.path == finding.at.path else finding.at)
         if (freeze := whole_call(caller)) is not None and _does_nothing_else(freeze, source):
             return unsafe("Do not freeze it", source.remove(caller))
@@ -280,7 +280,7 @@ def _unfrozen(line: str, made: ast.Call, finding: Finding, source: FixSource) ->
     freezing = source.statement_on(finding.at.line)
     if finding.at.line < made.lineno:
         return source.before(source.statement(made), line)
-    sink = related_statement(finding, "back-propagated", source)
+    sink = related_statement(finding, Role.BACKWARD, source)
     here, there = together(freezing, sink, source)
     block = source.block(there)
     between = block[block.index(here) + 1 : block.index(there)]

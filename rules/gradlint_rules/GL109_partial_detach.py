@@ -99,7 +99,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import (
@@ -251,7 +251,7 @@ def _report_idle(arrival: Arrival, cut: Value, term: Value) -> Report:
     related = places(
         cut.at,
         *calls(cut.stack, arrival.sink.stack),
-        Related(term.at, "the term is computed here"),
+        Related(term.at, "the term is computed here", Role.COMPUTED),
         to_sink(arrival.sink),
     )
     return Report(cut.at, message, _HELP_IDLE, related)

@@ -70,7 +70,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.finding import Edit, Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
@@ -263,7 +263,7 @@ def _behind_the_call(
     if isinstance(function, ast.Module):
         raise NoFixError("the training is not in view")
     for related in finding.related:
-        if "called from" in related.message and related.at.path == finding.at.path:
+        if related.role is Role.CALL and related.at.path == finding.at.path:
             caller = source.statement(related.at)
             for call in (node for node in ast.walk(caller) if isinstance(node, ast.Call)):
                 if called_name(call) == function.name and not isinstance(caller, ast.Return):

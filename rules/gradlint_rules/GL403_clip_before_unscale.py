@@ -68,7 +68,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
@@ -113,7 +113,9 @@ def check(paths: Paths) -> Iterator[Report]:
                 f"gradients are clipped before `{found.step.text}` unscales them: "
                 "the factor of the scaled loss is still in them"
             )
-            related = places(found.clip.at, Related(found.step.at, "the step unscales them"))
+            related = places(
+                found.clip.at, Related(found.step.at, "the step unscales them", Role.STEP)
+            )
             yield Report(found.clip.at, message, _HELP, related, Severity.WARNING)
 
 

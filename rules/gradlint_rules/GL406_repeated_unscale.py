@@ -69,7 +69,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.finding import Finding, Fix, Related, Role, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Event, Fact, ModuleCall, OptimizerStep, ScalerUpdate, Tape, Unscale
@@ -141,13 +141,17 @@ def _repeated(tape: Tape) -> Iterator[tuple[Event, Unscale]]:
 
 
 def _report(first: Event, again: Unscale, *, is_alone: bool) -> Report:
-    deed = "unscaled" if isinstance(first, Unscale) else "stepped"
+    is_unscaled = isinstance(first, Unscale)
+    deed = "unscaled" if is_unscaled else "stepped"
+    role = Role.UNSCALING if is_unscaled else Role.STEP
     where = "in the round before" if first.at == again.at else f"on line {first.at.line}"
     message = (
         f"`{again.text}` raises: the optimizer was {deed} {where}, and no update of the scaler "
         "came in between"
     )
-    related = places(again.at, *calls(again.stack, first.stack), Related(first.at, f"{deed} here"))
+    related = places(
+        again.at, *calls(again.stack, first.stack), Related(first.at, f"{deed} here", role)
+    )
     return Report(again.at, message, _HELP, related, hints={"alone": "yes"} if is_alone else {})
 
 

@@ -110,7 +110,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
+from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Backward, Event, May, OptimizerStep, Tape, ZeroGrad, ancestors
@@ -205,13 +205,15 @@ def _report(account: Account, update: Update, sink: Backward) -> Report:
         "the same loop."
     )
     cleared = [
-        Related(event.at, f"cleared here, but not {_what_is_left(event)}")
+        Related(event.at, f"cleared here, but not {_what_is_left(event)}", Role.CLEARING)
         for event in account.clearings[:1]
     ]
     is_window = sum(key(other) == key(sink) for other in update.fresh) > 1
     if is_window:
         help_ = f"Call `{account.optimizer.name or 'optimizer'}.zero_grad()` right behind the step."
-    related = places(sink.at, *cleared, Related(update.step.at, "the step that uses them again"))
+    related = places(
+        sink.at, *cleared, Related(update.step.at, "the step that uses them again", Role.STEP)
+    )
     hints = {"window": "yes"} if is_window else {}
     if (
         not is_window
@@ -255,9 +257,12 @@ def _report_left(account: Account, own: Backward, other: Backward, used: Sequenc
     left = f"{backward(other)} left for `{name}` {when}"
     message = f"{backward(own)} adds to what {left}: the clearing comes too early"
     help_ = f"Call `{name}.zero_grad()` right before this backward."
-    said = ("cleared here, before that", "the step that uses both")
-    related = [Related(each.at, text) for each, text in zip(used, said, strict=True)]
-    related.insert(0, Related(other.at, f"leaves gradients in what `{name}` holds"))
+    clearing, step = used
+    related = [
+        Related(other.at, f"leaves gradients in what `{name}` holds"),
+        Related(clearing.at, "cleared here, before that", Role.CLEARING),
+        Related(step.at, "the step that uses both", Role.STEP),
+    ]
     return Report(
         own.at, message, help_, places(own.at, *related), Severity.WARNING, hints={"left": "yes"}
     )
@@ -289,7 +294,7 @@ def fix(finding: Finding, source: FixSource) -> Fix:
         return unsafe(
             "Clear the gradients before the backward", cleared_each_round(finding, source)
         )
-    is_partial = any("cleared here" in related.message for related in finding.related)
+    is_partial = any(related.role is Role.CLEARING for related in finding.related)
     return (unsafe if is_partial else safe)(
         "Clear the gradients in each round", cleared_each_round(finding, source)
     )

@@ -64,7 +64,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.finding import Finding, Fix, Related, Role, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
@@ -214,7 +214,7 @@ def _report(account: Account, update: Update, wiped: Wiped) -> Report:
             message += f"only those of {backward(update.fresh[-1])}"
     at = wiped.clearing.at
     related = places(
-        at, to_sink(wiped.sink), Related(update.step.at, "the step that should use them")
+        at, to_sink(wiped.sink), Related(update.step.at, "the step that should use them", Role.STEP)
     )
     return Report(at, message, help_, related, hints=hints)
 

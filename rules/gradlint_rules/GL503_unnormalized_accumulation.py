@@ -75,7 +75,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Severity, Span
+from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
@@ -316,7 +316,7 @@ def _report(
         "the gradient is as many times too large as the window has micro-batches"
     )
     severity = Severity.NOTE if scale_cancels else None
-    step = Related(update.step.at, "the step that uses their sum")
+    step = Related(update.step.at, "the step that uses their sum", Role.STEP)
     return Report(sink.at, message, _HELP, places(sink.at, step), severity, hints=hints)
 
 

@@ -60,7 +60,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, End, May, Tape
@@ -151,7 +151,9 @@ def _report(left: Leftover) -> Report:
         f"loop: {fate}"
     )
     then = (
-        [Related(left.then.at, "cleared here")] if not isinstance(left.then, Backward | End) else []
+        [Related(left.then.at, "cleared here", Role.CLEARING)]
+        if not isinstance(left.then, Backward | End)
+        else []
     )
     hints = {"early": "yes"} if left.accumulation.is_early else {}
     return Report(gate.at, message, _HELP, places(gate.at, *then, to_sink(sink)), hints=hints)

@@ -67,7 +67,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.finding import Finding, Fix, Related, Role, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Event
@@ -119,7 +119,7 @@ def _report(accumulation: Accumulation, clearing: Event) -> Report:
         clearing.at,
         message,
         _HELP,
-        places(clearing.at, to_sink(sink), Related(step.at, "the step")),
+        places(clearing.at, to_sink(sink), Related(step.at, "the step", Role.STEP)),
     )
 
 
@@ -135,7 +135,7 @@ def _report_loop(lost: ClearedRound) -> Report:
         clearing.at,
         message,
         help_,
-        places(clearing.at, to_sink(sink), Related(step.at, "the step")),
+        places(clearing.at, to_sink(sink), Related(step.at, "the step", Role.STEP)),
     )
 
 
@@ -149,7 +149,10 @@ def _report_share(share: Share) -> Report:
     )
     divided = Related(share.quotient.at, "the loss is divided here")
     related = places(
-        share.clearing.at, to_sink(share.sink), divided, Related(share.step.at, "the step")
+        share.clearing.at,
+        to_sink(share.sink),
+        divided,
+        Related(share.step.at, "the step", Role.STEP),
     )
     help_ = "Step and clear where the window is full, or do not divide."
     return Report(

@@ -95,7 +95,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Fact, Tape, Value
@@ -150,8 +150,8 @@ def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
             "`retain_graph=True`."
         )
     met = [
-        Related(value.at, "computed here, and part of both graphs"),
-        Related(first.at, "freed by this backward"),
+        Related(value.at, "computed here, and part of both graphs", Role.COMPUTED),
+        Related(first.at, "freed by this backward", Role.BACKWARD),
     ]
     # nobody has written what drives a part
     at = _kept(arrival.tape, sink, value) if sink.assumed else sink.at

@@ -59,7 +59,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.finding import Finding, Fix, Related, Role, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Clip, May, Optimizer, OptimizerStep, Tape, Unscale
@@ -218,7 +218,10 @@ def _report(account: Account, clipped: Clipped) -> Report:
     message = f"gradients are clipped {where}: `{name}` steps with gradients of any size"
     step = next(update.step for update in account.updates)
     return Report(
-        clipped.clip.at, message, _HELP, places(clipped.clip.at, Related(step.at, "the step"))
+        clipped.clip.at,
+        message,
+        _HELP,
+        places(clipped.clip.at, Related(step.at, "the step", Role.STEP)),
     )
 
 
@@ -228,7 +231,7 @@ def _report_alone(found: Alone) -> Report:
         "gradients are clipped after the step has used them: "
         f"`{name}` steps with gradients of any size"
     )
-    related = places(found.clip.at, Related(found.step.at, "the step"))
+    related = places(found.clip.at, Related(found.step.at, "the step", Role.STEP))
     return Report(found.clip.at, message, _HELP, related, Severity.WARNING)
 
 
@@ -240,7 +243,9 @@ def _report_repeated(found: _Repeated) -> Report:
         "was clipped, which is then clipped again"
     )
     related = places(
-        found.clip.at, Related(found.added.at, "added here"), Related(found.step.at, "the step")
+        found.clip.at,
+        Related(found.added.at, "added here"),
+        Related(found.step.at, "the step", Role.STEP),
     )
     return Report(
         found.clip.at,

@@ -60,7 +60,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.finding import Finding, Fix, Related, Role, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import End, May, OptimizerStep, SchedulerStep, Tape
@@ -199,7 +199,7 @@ def _report(event: SchedulerStep, step: OptimizerStep) -> Report:
         event.at,
         message,
         _HELP,
-        places(event.at, Related(step.at, "the optimizer's first step comes later")),
+        places(event.at, Related(step.at, "the optimizer's first step comes later", Role.STEP)),
     )
 
 

@@ -63,7 +63,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gradlint.finding import Denied, Finding, Fix, Related, Severity, Span
+from gradlint.finding import Denied, Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
@@ -213,7 +213,7 @@ def _called(optimizer: Optimizer) -> object:
 def _report_unassigned(step: OptimizerStep, sink: Backward) -> Report:
     name = step.optimizer.name or step.optimizer.cls or "optimizer"
     message = f"`{name}` steps, and nothing is put into `.grad`: it finds no gradient"
-    related = Related(sink.at, "gradients are returned here, and stored nowhere")
+    related = Related(sink.at, "gradients are returned here, and stored nowhere", Role.RETURNED)
     help_ = (
         "Call `backward()` on the loss, or put what `autograd.grad` returns into the `.grad` of "
         "each parameter."
@@ -230,7 +230,7 @@ def _report_astray(step: OptimizerStep, sink: Backward) -> Report:
     related = places(
         step.at,
         Related(step.optimizer.at, f"{name} takes other parameters here"),
-        Related(sink.at, "these gradients no optimizer uses"),
+        Related(sink.at, "these gradients no optimizer uses", Role.UNUSED),
     )
     return Report(
         step.at, message, "Hand the optimizer the parameters of the model that is trained.", related
@@ -240,7 +240,7 @@ def _report_astray(step: OptimizerStep, sink: Backward) -> Report:
 def _report_unfed(step: OptimizerStep, loss: Fact) -> Report:
     name = step.optimizer.name or step.optimizer.cls or "optimizer"
     message = f"`{name}` steps, and nothing is ever back-propagated: it finds no gradient"
-    related = Related(loss.at, "the loss is computed here")
+    related = Related(loss.at, "the loss is computed here", Role.COMPUTED)
     return Report(
         step.at, message, "Call `backward()` on the loss before the step.", places(step.at, related)
     )
@@ -314,7 +314,7 @@ def _report(
             "the branch"
         )
     message = f"the gradients of {backward(sink)} are cleared in every round, and {lack}"
-    related = [Related(clearing.at, "cleared here")]
+    related = [Related(clearing.at, "cleared here", Role.CLEARING)]
     related += [Related(scaled.at, "a step follows here")] if scaled is not None else []
     help_ = f"Call `{name}.step()` after the backward."
     denied = Denied.STEP.hint if scaled is None else {}
@@ -345,10 +345,10 @@ def _clipped(account: Account, sink: Backward) -> dict[str, str]:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Steps, or back-propagates the loss before the step."""
-    if any("stored nowhere" in related.message for related in finding.related):
+    if any(related.role is Role.RETURNED for related in finding.related):
         raise NoFixError("the parameters that the gradients belong to are not in view")
-    if any("no optimizer uses" in related.message for related in finding.related):
+    if any(related.role is Role.UNUSED for related in finding.related):
         raise NoFixError("which model is meant to be trained is not known")
-    if any("computed here" in related.message for related in finding.related):
+    if any(related.role is Role.COMPUTED for related in finding.related):
         return unsafe("Back-propagate the loss", fed(finding, source))
     return unsafe("Step", stepped(finding, source))

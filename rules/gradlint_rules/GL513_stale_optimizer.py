@@ -60,7 +60,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
@@ -312,7 +312,7 @@ def _report(lost: _Lost, parameters: Sequence[Parameter]) -> Report:
     happened = "made" if lost.whole else "put in"
     changed = f"{shortly(names)} {are} {happened}"
     message = f"{changed} after {name} took the parameters: no optimizer trains {them}"
-    made = Related(lost.optimizer.at, f"{name} takes the parameters here")
+    made = Related(lost.optimizer.at, f"{name} takes the parameters here", Role.HOLDER)
     return Report(lost.at, message, _HELP, places(lost.at, *calls(lost.stack, ()), made))
 
 
@@ -320,7 +320,7 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     """Makes the optimizer, and what is made of it, behind the change of the model; or hands it what
     is new.
     """
-    made = related_statement(finding, "takes the parameters here", source)
+    made = related_statement(finding, Role.HOLDER, source)
     changes = [source.statement(finding.at)]
     changes += [
         source.statement(each.at) for each in finding.related if each.at.path == finding.at.path

@@ -62,7 +62,7 @@ import ast
 import functools
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Fact, May, Tape
@@ -130,7 +130,7 @@ def _report(made: Fact, backward: Fact) -> Report:
         "`accumulate`: no update is "
         f"that of {made.detail} batches"
     )
-    related = places(made.at, Related(backward.at, _BACKPROPAGATED))
+    related = places(made.at, Related(backward.at, _BACKPROPAGATED, Role.BACKWARD))
     return Report(made.at, message, _HELP, related, hints={"models": backward.detail})
 
 
@@ -141,7 +141,7 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     models = finding.hints["models"]
     if not models:
         raise NoFixError("no prepared model is in view where the loss is back-propagated")
-    statement = related_statement(finding, _BACKPROPAGATED, source)
+    statement = related_statement(finding, Role.BACKWARD, source)
     backward = next(calls_of(statement, "backward"), None)
     if backward is None or not isinstance(backward.func, ast.Attribute):
         raise NoFixError("no call of `backward`")

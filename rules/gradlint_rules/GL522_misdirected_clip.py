@@ -64,7 +64,7 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import Backward, Clip, May, OptimizerStep, Parameter, Tape, ZeroGrad
@@ -208,6 +208,6 @@ def _report(found: _Empty) -> Report:
         found.clip.at,
         *calls(found.clip.stack, found.sink.stack),
         Related(found.sink.at, "the gradients come from here"),
-        Related(found.step.at, "the step"),
+        Related(found.step.at, "the step", Role.STEP),
     )
     return Report(found.clip.at, message, _HELP, related)

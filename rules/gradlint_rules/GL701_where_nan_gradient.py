@@ -72,7 +72,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value
@@ -117,7 +117,7 @@ def check(paths: Paths) -> Iterator[Report]:
             f"discarded{found.condition}"
         )
         related = found.related(
-            Related(operation.at, f"{maker(operation)} is computed for all elements")
+            Related(operation.at, f"{maker(operation)} is computed for all elements", Role.COMPUTED)
         )
         hints = (
             _CHOOSES_ZERO

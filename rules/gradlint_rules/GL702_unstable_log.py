@@ -66,7 +66,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value, ancestors
@@ -102,7 +102,9 @@ def check(paths: Paths) -> Iterator[Report]:
         cause = f"the logarithm of {said} is infinite where that underflows to zero"
         message = f"{cause}, and its gradient is NaN{found.condition}"
         stable = _STABLE.get((kind, is_complement), "`log_softmax`")
-        related = found.related(Related(probability.at, f"the {kind} is computed here"))
+        related = found.related(
+            Related(probability.at, f"the {kind} is computed here", Role.COMPUTED)
+        )
         yield Report(
             found.at, message, f"Compute both at once with {stable}, from the logits.", related
         )
@@ -112,7 +114,9 @@ def check(paths: Paths) -> Iterator[Report]:
             f"{maker(exponential)} is infinite where its argument is large, and the gradient of "
             "the logarithm NaN"
         )
-        related = found.related(Related(exponential.at, "the exponential is computed here"))
+        related = found.related(
+            Related(exponential.at, "the exponential is computed here", Role.COMPUTED)
+        )
         yield Report(
             found.at,
             f"{message}{found.condition}",

@@ -78,7 +78,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value
@@ -167,11 +167,13 @@ def check(paths: Paths) -> Iterator[Report]:
         )
         is_loss = loss.at == found.at
         related = (
-            Related(given.at, "computed here")
+            Related(given.at, "computed here", Role.COMPUTED)
             if is_loss
-            else Related(loss.at, "the loss is computed here")
+            else Related(loss.at, "the loss is computed here", Role.COMPUTED)
         )
-        hints = {"average": "of activations"} if is_average and is_activation else {}
+        hints = {"takes": takes}
+        if is_average and is_activation:
+            hints["average"] = "of activations"
         yield Report(found.at, message, _HELP[takes], found.related(related), hints=hints)
     for found in encountered(paths, _nested):
         inner = _softmax_below(found.value) or found.value
@@ -179,7 +181,7 @@ def check(paths: Paths) -> Iterator[Report]:
             f"{maker(found.value)} is taken of the probabilities that {maker(inner)} "
             f"gives{found.condition}"
         )
-        places = found.related(Related(inner.at, "these are computed here"))
+        places = found.related(Related(inner.at, "these are computed here", Role.COMPUTED))
         yield Report(
             found.at,
             f"{message}: {_effect('logits', True)}",
@@ -283,6 +285,6 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     """Leaves the activation to the loss."""
     if "nested" in finding.hints:
         raise NoFixError("which of the two is meant is not known")
-    if finding.hints:
+    if "average" in finding.hints:
         raise NoFixError("an average of logits is not that of probabilities")
     return unsafe("Apply the activation once", activated_once(finding, source))

@@ -74,7 +74,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Edits, FixSource, NoFixError, Report
 from gradlint.tape import Value, users_among
@@ -123,7 +123,7 @@ def _seen(softmax: Value) -> Report:
 
 
 def _put_in(fill: Fill) -> Related:
-    return Related(fill.choice.at, _PUT_IN)
+    return Related(fill.choice.at, _PUT_IN, Role.FILLED)
 
 
 def _hints(fill: Fill) -> dict[str, str]:
@@ -151,7 +151,7 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     """Puts a finite number in the place of infinity: the least of its type, where a name tells the
     type.
     """
-    at = next((each.at for each in finding.related if each.message == _PUT_IN), None)
+    at = next((each.at for each in finding.related if each.role is Role.FILLED), None)
     if at is None or at.path != finding.at.path:
         raise NoFixError("infinity is put in elsewhere")
     infinity, logits = _parts(at, is_last=bool(finding.hints["is last"]), source=source)

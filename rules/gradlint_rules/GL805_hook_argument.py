@@ -74,7 +74,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.finding import Edit, Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Edits, FixSource, NoFixError, Report
 from gradlint.tape import WRITTEN, Fact, Tape
@@ -95,7 +95,7 @@ _REGISTERED = "registered here"
 def check(paths: Paths) -> Iterator[Report]:
     """Every place where a hook takes the parameter for its gradient."""
     for fact in paths.some(_mistaken):
-        registered = [Related(at, _REGISTERED) for at, _ in fact.related]
+        registered = [Related(at, _REGISTERED, Role.REGISTERED) for at, _ in fact.related]
         related = places(fact.at, *registered, *calls(fact.stack, ()))
         yield Report(
             fact.at, _MESSAGE, _HELP, related, hints={"how": fact.detail, "argument": fact.text}
@@ -113,7 +113,7 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     places = [
         each.at
         for each in finding.related
-        if each.message == _REGISTERED and each.at.path == finding.at.path
+        if each.role is Role.REGISTERED and each.at.path == finding.at.path
     ]
     node = source.expression(places[0]) if places else None
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):

@@ -64,7 +64,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Module, ModuleCall, Tape, Value
@@ -161,7 +161,7 @@ def _report(at: Span, stack: Sequence[Span], update: Update) -> Report:
     sink = update.passes[-1].sink
     cause = "this forward goes around the wrapper that reduces gradients"
     message = f"{cause}: each rank steps on what {loss_of(sink)} gives it alone"
-    step = Related(update.step.at, "the step")
+    step = Related(update.step.at, "the step", Role.STEP)
     return Report(at, message, _HELP, places(at, *calls(stack, sink.stack), to_sink(sink), step))
 
 

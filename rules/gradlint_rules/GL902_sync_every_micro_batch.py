@@ -62,7 +62,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import May, OptimizerStep, Tape
@@ -83,7 +83,7 @@ def check(paths: Paths) -> Iterator[Report]:
             message = (
                 f"{backward(last.sink)} reduces all gradients after every micro-batch, for one step"
             )
-            yield Report(at, message, _HELP, places(at, Related(step.at, "the step")))
+            yield Report(at, message, _HELP, places(at, Related(step.at, "the step", Role.STEP)))
 
 
 def _synchronised(tape: Tape) -> Iterator[tuple[Pass, OptimizerStep]]:

@@ -67,7 +67,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Event, Fact, Tape
@@ -108,7 +108,7 @@ def _report(at: Span, update: Update) -> Report:
     last = update.passes[-1].sink
     cause = f"{backward(last)}, the last before the step, runs under `no_sync()`"
     message = f"{cause}: the ranks step on gradients that they have not exchanged"
-    related = Related(last.at, "the last backward"), Related(update.step.at, "the step")
+    related = Related(last.at, "the last backward"), Related(update.step.at, "the step", Role.STEP)
     return Report(at, message, _HELP, places(at, *related))
 
 

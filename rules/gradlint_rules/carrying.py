@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from gradlint.finding import Edit, Finding
+from gradlint.finding import Edit, Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.order import (
     calls_of,
@@ -95,7 +95,7 @@ def _shared(
     if isinstance(whole, ast.Module):
         return None
     wanted, block = set(finding.hints["carried"].split()), source.block(whole)
-    line = next((each.at.line for each in finding.related if "computed here" in each.message), 0)
+    line = next((each.at.line for each in finding.related if each.role is Role.COMPUTED), 0)
     for earlier in block[: block.index(whole)]:
         names = names_of(earlier, ast.Store)
         is_it = bool(names & wanted) or earlier.lineno <= line <= (earlier.end_lineno or 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradlint.finding import Edit, Finding
+from gradlint.finding import Edit, Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import call_of, closure, last_update, optimizer_of
 from gradlint_rules.order import (
@@ -24,7 +24,7 @@ def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     gradients.
     """
     backward = source.statement(finding.at)
-    step = related_statement(finding, "the step", source)
+    step = related_statement(finding, Role.STEP, source)
     line = f"{optimizer_of(step, source)}.zero_grad()"
     if any(closure(call, source) is source.scope(backward) for call in calls_of(step, "step")):
         return source.first(source.scope(backward).body, line)
@@ -41,13 +41,13 @@ def cleared_before(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clearing moved before the backward, or else behind the step."""
     clearing = clearing_statement(finding, source)
     try:
-        backward = related_statement(finding, "back-propagated", source)
+        backward = related_statement(finding, Role.BACKWARD, source)
         here, there = together(clearing, backward, source)
         if here is clearing and not _needs_gradients(clearing, source):
             return source.move_before([clearing], there)
     except NoFixError:
         pass
-    step = related_statement(finding, "the step", source)
+    step = related_statement(finding, Role.STEP, source)
     here, there = together(clearing, step, source)
     return source.move_after([clearing], last_update(there, source))
 
@@ -73,7 +73,7 @@ def _is_gradient(node: ast.AST, source: FixSource) -> bool:
 def cleared_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clearing of every round moved to the step."""
     clearing = clearing_statement(finding, source)
-    step = related_statement(finding, "the step", source)
+    step = related_statement(finding, Role.STEP, source)
     if source.scope(step) is not source.scope(clearing):
         clearing = call_of(source.scope(clearing), step, source)
     return source.move_after([clearing], last_update(step, source))
@@ -82,7 +82,7 @@ def cleared_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ..
 def cleared_before_loop(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clearing moved before the loop of backwards that one step follows."""
     clearing = clearing_statement(finding, source)
-    step = related_statement(finding, "the step", source)
+    step = related_statement(finding, Role.STEP, source)
     behind = {*nested(step, source)}
     loops = [
         each

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Edit, Finding, Span
+from gradlint.finding import Edit, Finding, Role, Span
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import back_propagated
 from gradlint_rules.order import calls_of, loop_around, names_of, related_statement
@@ -179,7 +179,7 @@ def skipped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clearing, the backward and the step of a round left out where its loss has no graph:
     by `continue`, or under an `if` where the round goes on behind them.
     """
-    backward = related_statement(finding, "back-propagated", source)
+    backward = related_statement(finding, Role.BACKWARD, source)
     loss = back_propagated(backward, source)
     loop = loop_around(backward, source)
     block = source.block(backward)

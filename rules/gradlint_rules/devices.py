@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Related, Span
+from gradlint.finding import Related, Role, Span
 from gradlint.paths import Paths
 from gradlint.tape import Decision, Event, Fact, May, Tape
 from gradlint_rules.accounts import Key, key
@@ -188,4 +188,4 @@ def is_about_devices(text: str) -> bool:
 def chosen_here(fact: Fact) -> Related:
     """The place where the device is another one, for the reader."""
     types = [name for name in fact.detail.split(" ") if name not in (CUDA, UNKNOWN)]
-    return Related(fact.at, f"the device can be {' or '.join(types)} here")
+    return Related(fact.at, f"the device can be {' or '.join(types)} here", Role.DEVICE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradlint.finding import Edit, Finding
+from gradlint.finding import Edit, Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import back_propagated, call_of, skip, window_of
 from gradlint_rules.order import (
@@ -19,7 +19,7 @@ from gradlint_rules.uncut import values_of
 def divided(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The loss of a micro-batch divided by the window."""
     backward = source.statement(finding.at)
-    step = related_statement(finding, "the step", source)
+    step = related_statement(finding, Role.STEP, source)
     if source.scope(step) is not source.scope(backward):
         step = call_of(source.scope(step), backward, source)
     window = _rounds_before(step, backward, source, is_sized="sized" in finding.hints)

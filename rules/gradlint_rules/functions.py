@@ -6,7 +6,7 @@ import ast
 import itertools
 from collections.abc import Sequence
 
-from gradlint.finding import Edit, Finding
+from gradlint.finding import Edit, Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import gate_of
 from gradlint_rules.order import called_name, calls_of, names_of, nested, related_statement
@@ -368,7 +368,7 @@ def reduced_with_gradient(finding: Finding, source: FixSource) -> tuple[Edit, ..
 
 def synchronised_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`no_sync` decided by the condition of the step."""
-    step = related_statement(finding, "the step", source)
+    step = related_statement(finding, Role.STEP, source)
     steps = source.text(gate_of(step, source).test)
     near = source.statement(finding.at)
     if source.scope(near) is not source.scope(step):

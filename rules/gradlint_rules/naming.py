@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Finding
+from gradlint.finding import Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.order import calls_of, related_statement
 from gradlint_rules.uncut import values_bound_to, values_of
@@ -92,7 +92,7 @@ def _chosen(finding: Finding, source: FixSource) -> Iterator[tuple[str, ast.expr
     on.
     """
     try:
-        chosen = related_statement(finding, "the device can be", source)
+        chosen = related_statement(finding, Role.DEVICE, source)
     except NoFixError:
         return
     for call in calls_of(chosen, "to"):

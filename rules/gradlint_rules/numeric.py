@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradlint.finding import Edit, Finding
+from gradlint.finding import Edit, Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.order import called_name, names_of
 from gradlint_rules.uncut import values_of
@@ -97,7 +97,7 @@ def _condition(choice: ast.Call, finding: Finding, source: FixSource) -> tuple[s
 
 def _undefined(choice: ast.Call, finding: Finding, source: FixSource) -> ast.expr:
     for related in finding.related:
-        if "computed for all" in related.message and related.at.path == finding.at.path:
+        if related.role is Role.COMPUTED and related.at.path == finding.at.path:
             return source.expression(related.at)
     raise NoFixError("the operation is not in view")
 
@@ -237,7 +237,7 @@ def _activation(log: ast.expr, finding: Finding, source: FixSource) -> ast.Call:
         node for node in ast.walk(log) if isinstance(node, ast.Call) and node is not log
     ]
     for related in finding.related:
-        if "computed here" in related.message and related.at.path == finding.at.path:
+        if related.role is Role.COMPUTED and related.at.path == finding.at.path:
             candidates.append(source.expression(related.at))
     for node in candidates:
         if isinstance(node, ast.Call) and called_name(node).lower() in ("softmax", "sigmoid"):
@@ -257,7 +257,7 @@ def activated_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """An activation that the loss applies itself taken away, or a loss that applies what is
     missing.
     """
-    takes_probabilities = "takes probabilities" in finding.message
+    takes = finding.hints.get("takes")
     for at in (
         finding.at,
         *(related.at for related in finding.related if related.at.path == finding.at.path),
@@ -273,13 +273,13 @@ def activated_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         if (
             isinstance(node, ast.Call)
             and (layers := _layers_with(node, source))
-            and not takes_probabilities
+            and takes != "probabilities"
         ):
-            if "nll" in finding.message.lower() and isinstance(node.func, ast.Attribute):
+            if takes == "log-probabilities" and isinstance(node.func, ast.Attribute):
                 return (source.replace_name(node.func, "LogSoftmax"),)
             return (source.remove_argument(layers, node),)
-        if isinstance(node, ast.Call) and is_activation and not takes_probabilities:
-            if "nll" in finding.message.lower():
+        if isinstance(node, ast.Call) and is_activation and takes != "probabilities":
+            if takes == "log-probabilities":
                 return (_in_logarithms(node, source),)
             return (source.replace(node, source.text(_operand_of(node, source))),)
     return _other_loss(finding, source)

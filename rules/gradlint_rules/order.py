@@ -8,7 +8,7 @@ import ast
 import itertools
 from collections.abc import Iterator
 
-from gradlint.finding import Finding
+from gradlint.finding import Finding, Role
 from gradlint.rule import FixSource, NoFixError
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -35,22 +35,12 @@ def together(one: ast.stmt, other: ast.stmt, source: FixSource) -> tuple[ast.stm
     raise NoFixError("they stand in different functions")
 
 
-def related_line(finding: Finding, word: str) -> int:
-    """The line of the related place whose message has this word, in the file of the finding."""
+def related_statement(finding: Finding, role: Role, source: FixSource) -> ast.stmt:
+    """The statement at the related place with this role, in the file of the finding."""
     for related in finding.related:
-        if word in related.message and related.at.path == finding.at.path:
-            return related.at.line
-    raise NoFixError(f"no related place speaks of {word!r}")
-
-
-def related_statement(finding: Finding, word: str, source: FixSource) -> ast.stmt:
-    """The statement at the related place whose message has this word, in the file of the
-    finding.
-    """
-    for related in finding.related:
-        if word in related.message and related.at.path == finding.at.path:
+        if related.role is role and related.at.path == finding.at.path:
             return source.statement(related.at)
-    raise NoFixError(f"no related place speaks of {word!r}")
+    raise NoFixError(f"no related place is the {role.value}")
 
 
 def calls_of(node: ast.AST, *names: str) -> Iterator[ast.Call]:

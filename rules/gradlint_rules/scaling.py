@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import contextlib
 
-from gradlint.finding import Edit, Finding
+from gradlint.finding import Edit, Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.order import (
     called_name,
@@ -87,7 +87,7 @@ def _clip(finding: Finding, source: FixSource) -> tuple[ast.stmt, str]:
     called = [
         each.at
         for each in finding.related
-        if "called from" in each.message and each.at.path == finding.at.path
+        if each.role is Role.CALL and each.at.path == finding.at.path
     ]
     for place in (finding.at, *called):
         clip = source.statement(place)
@@ -189,7 +189,7 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         return source.remove(again)
     if call is None or not call.args:
         raise NoFixError("the unscaling is part of something else")
-    for place in (each.at for each in finding.related if "stepped here" in each.message):
+    for place in (each.at for each in finding.related if each.role is Role.STEP):
         step = source.statement_on(place.line) if place.path == finding.at.path else None
         if step is not None and source.scope(step) is source.scope(again):
             return source.move_before([again], step)
@@ -218,7 +218,7 @@ def _is_unscaled_above(again: ast.stmt, source: FixSource) -> bool:
 
 def _is_unscaled_elsewhere(finding: Finding, again: ast.stmt, source: FixSource) -> bool:
     """Whether the first `unscale_` stands in another file or function."""
-    first = [each.at for each in finding.related if "unscaled here" in each.message]
+    first = [each.at for each in finding.related if each.role is Role.UNSCALING]
     if any(at.path != finding.at.path for at in first):
         return True
     scope = source.scope(again)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradlint.finding import Edit, Finding
+from gradlint.finding import Edit, Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import back_propagated, last_update
 from gradlint_rules.clearing import clearing_statement
@@ -20,8 +20,8 @@ from gradlint_rules.order import (
 
 def stepped_late(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The backward moved before the step that comes too early."""
-    step = related_statement(finding, "the step", source)
-    backward = related_statement(finding, "back-propagated", source)
+    step = related_statement(finding, Role.STEP, source)
+    backward = related_statement(finding, Role.BACKWARD, source)
     if backward not in source.block(step) or whole_call(backward) is None:
         raise NoFixError("the step and the backward stand in different blocks")
     between = source.block(step)[
@@ -35,7 +35,7 @@ def stepped_late(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 def stepped_in_window(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """A step before the gradients of a window are cleared."""
     clearing = clearing_statement(finding, source)
-    step = related_statement(finding, "the step", source)
+    step = related_statement(finding, Role.STEP, source)
     if source.scope(step) is not source.scope(clearing) or whole_call(step) is None:
         raise NoFixError("the step is not in view")
     return source.before(clearing, source.text(step))
@@ -43,7 +43,7 @@ def stepped_in_window(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The clipping moved right before the step; a hook behind it made one before it."""
-    step = related_statement(finding, "the step", source)
+    step = related_statement(finding, Role.STEP, source)
     clip = source.statement(finding.at)
     for call in calls_of(source.tree, "register_step_post_hook"):
         if source.text(call.args[0]) == getattr(source.scope(clip), "name", "") and isinstance(
@@ -60,7 +60,7 @@ def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 def scheduled_after(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The scheduler's step moved behind the optimizer's."""
     schedule = source.statement(finding.at)
-    step = related_statement(finding, "first step", source)
+    step = related_statement(finding, Role.STEP, source)
     here, there = together(schedule, step, source)
     return source.move_after([here], last_update(there, source))
 
@@ -73,7 +73,7 @@ def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     uncalled = _named_and_not_called(source.scope(backward))
     if uncalled is not None:
         return (source.replace(uncalled, f"{source.text(uncalled)}()"),)
-    clearing = related_statement(finding, "cleared", source)
+    clearing = related_statement(finding, Role.CLEARING, source)
     optimizer = finding.hints.get("optimizer", "")
     is_own = optimizer.startswith("self.") and _is_set(optimizer, backward, source)
     if is_own and not _names_it(clearing, optimizer, source):
@@ -150,7 +150,7 @@ def fed(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """A backward of the loss before the step, where both stand in one block and the loss has a
     name.
     """
-    step, loss = source.statement(finding.at), related_statement(finding, "computed here", source)
+    step, loss = source.statement(finding.at), related_statement(finding, Role.COMPUTED, source)
     if (
         loss not in source.block(step)
         or not isinstance(loss, ast.Assign)
@@ -165,7 +165,7 @@ def joined_backwards(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     its graph.
     """
     second = source.statement(finding.at)
-    first = related_statement(finding, "freed by", source)
+    first = related_statement(finding, Role.BACKWARD, source)
     here, there = together(first, second, source)
     block = source.block(here)
     between = block[block.index(here) + 1 : block.index(there)]

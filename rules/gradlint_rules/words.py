@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Related, Role, Severity, Span
 from gradlint.owners import grouped
 from gradlint.tape import (
     HANDED,
@@ -137,10 +137,9 @@ def is_of_arguments(value: Value) -> bool:
 def to_sink(sink: Backward) -> Related:
     """The place of a sink, for the reader."""
     if sink.assumed:
-        return Related(
-            sink.at, f"{loss_of(sink)} is taken to be back-propagated: nothing in view calls it"
-        )
-    return Related(sink.at, f"{loss_of(sink)} is back-propagated here")
+        said = f"{loss_of(sink)} is taken to be back-propagated: nothing in view calls it"
+        return Related(sink.at, said, Role.BACKWARD)
+    return Related(sink.at, f"{loss_of(sink)} is back-propagated here", Role.BACKWARD)
 
 
 def is_out_of_view(made: Optimizer | Scheduler) -> bool:
@@ -152,7 +151,10 @@ def is_out_of_view(made: Optimizer | Scheduler) -> bool:
 
 def calls(stack: Sequence[Span], known: Sequence[Span]) -> list[Related]:
     """The last calls of `stack` that are not on `known`, which led to the finding."""
-    return [Related(at, "called from here") for at in [at for at in stack if at not in known][-2:]]
+    return [
+        Related(at, "called from here", Role.CALL)
+        for at in [at for at in stack if at not in known][-2:]
+    ]
 
 
 def places(at: Span, *related: Related) -> tuple[Related, ...]:
