@@ -28,14 +28,23 @@ def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
 def is_written(m: Machine, test: Test) -> bool:
     """Whether a question is asked in no loop, and of tensors that are computed from nothing but
     what the program writes down: `torch.tensor([0, 0, 1]).unique().numel() == 1`.
+
+    Of ones or zeros it is known what they say; what is written into a tensor can be anything.
     """
     asked = about(m, test)
     operand = test.operand
     is_plain = not isinstance(operand, Symbol) or bool(_tensors_behind(m, operand))
     if m.loops or not asked or not is_plain:
         return False
-    below = tape.ancestors(*asked)
-    return all(value.inputs or value.kind is tape.Kind.CONSTANT for value in below)
+    below = list(tape.ancestors(*asked))
+    return not any(_is_written_to(value) for value in below) and all(
+        value.inputs or (value.kind is tape.Kind.CONSTANT and value.number is None)
+        for value in below
+    )
+
+
+def _is_written_to(value: tape.Value) -> bool:
+    return value.storage is not None and bool(value.storage.writes)
 
 
 def _tensors_behind(m: Machine, *asked: object) -> tuple[tape.Value, ...]:

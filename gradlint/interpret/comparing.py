@@ -116,14 +116,15 @@ def _is_short_of(m: Machine, op: str, size: Const, number: Const, now: bool) -> 
     `if len(memory) >= 128: learn()`, `if steps > 1000: learn()`; but not a counter at which the
     loop is left, nor one that `if steps == 1000` compares in a single iteration.
     """
-    if id(size) not in counters.growing(m) or type(number.value) not in (int, float):
+    grown = counters.growing_with(m, size)
+    if grown is None or type(number.value) not in (int, float):
         return False
     if number.written is not None:  # taken for a smaller one, to be reached
         return False
-    is_counter = counters.growing(m)[id(size)].of.source is None
+    is_counter = grown.of.source is None
     if is_counter and (op in ("==", "!=") or m.branch.leaves is (not now)):
         return False
-    is_far = size.value <= number.value > counters.MOST_COUNTED
+    is_far = size.value <= number.value and number.value * grown.scale > counters.MOST_COUNTED
     return is_far and any(loop.number not in m.state.get("in full", ()) for loop in m.loops)
 
 
@@ -131,9 +132,12 @@ def _answered_later(m: Machine, op: str, left: Const, right: Const, text: str) -
     """A question about what grows: other rounds would answer otherwise, as if the number were not
     known.
     """
-    if id(left) not in counters.growing(m):
+    grown = counters.growing_with(m, left)
+    if grown is None:
         left, right, op = right, left, _TURNED[op]
-    count = counters.growing(m)[id(left)].of
+        grown = counters.growing_with(m, left)
+    assert grown is not None
+    count = grown.of
     negated = op == "!="
     return boolean(m, Test(count, "==" if negated else op, right.value, negated), text)
 

@@ -22,6 +22,7 @@ _UP = {
     ">": 1,
     "<=": 1,
 }  # from a number to that at which the answer is another
+_SCALES = ("*", "/", "//")
 _DOWN = {"==": 0, "!=": 0, "<=": 0, ">": 0, "<": -1, ">=": -1}
 
 
@@ -79,6 +80,7 @@ class Grown:
     number: Const
     of: Symbol
     step: int
+    scale: float = 1  # of what is computed from a counter: the counter, for each that it grows by
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,8 @@ def computed(m: Machine, op: str, left: Const, right: Const, made: Const) -> Con
     """What `left op right` gives, which is smaller than it would be where one of them is; it keeps
     its distance to a counter on the left.
     """
+    if op in _SCALES and type(right.value) in (int, float) and right.value > 0:
+        return _scaled(m, op, left, right, made)
     if op not in "+-":
         return made
     if left.written is not None and right.written is None:
@@ -190,6 +194,23 @@ def computed(m: Machine, op: str, left: Const, right: Const, made: Const) -> Con
     if counter is not None and type(right.value) is int:
         m.state.setdefault("beside counters", {})[id(made)] = made, counter
     return made
+
+
+def _scaled(m: Machine, op: str, left: Const, right: Const, made: Const) -> Const:
+    """What a number that grows is multiplied or divided to, which grows with it: `step / total`."""
+    known = growing_with(m, left)
+    if known is not None:
+        of = known.of.derive((op, right.value), f"{known.of.text} {op} {right.value}")
+        scale = known.scale / right.value if op == "*" else known.scale * right.value
+        scaled = m.state.setdefault("scaled counters", {})
+        scaled[id(made)] = Grown(made, of, known.step, scale)
+    return made
+
+
+def growing_with(m: Machine, number: Const) -> Grown | None:
+    """The counter, or the length, that a number is, or is a multiple or a part of."""
+    scaled: dict[int, Grown] = m.state.get("scaled counters", {})
+    return growing(m).get(id(number)) or scaled.get(id(number))
 
 
 def _counted_by(m: Machine, number: Const) -> Grown | None:

@@ -47,7 +47,8 @@ def asked(m: Machine, call: Call, name: str) -> Abstract:
 def _of_pattern(name: str) -> None:
     @method("re.Pattern", name)
     def handler(m: Machine, receiver: Object, call: Call) -> Abstract:
-        found = _run(m, receiver.state["pattern"], name, call.args, call)
+        pattern = receiver.state.get("pattern")  # an object of a class derived from it has none
+        found = None if pattern is None else _run(m, pattern, name, call.args, call)
         return found or same(m, call, f"re.{name}", [receiver, *call.values], "")
 
 
@@ -143,10 +144,10 @@ def _value(call: Call, found: Any) -> Abstract:
 def _of_match(name: str) -> None:
     @method("re.Match", name)
     def handler(m: Machine, receiver: Object, call: Call) -> Abstract:
-        known = plain(call.args)
-        if known is None or call.kwargs:
+        known, match = plain(call.args), receiver.state.get("match")
+        if known is None or call.kwargs or match is None:
             return same(m, call, f"re.Match.{name}", [receiver, *call.values], "")
-        asked: Callable[..., Any] = getattr(receiver.state["match"], name)
+        asked: Callable[..., Any] = getattr(match, name)
         try:
             return _value(call, asked(*known))
         except (IndexError, TypeError):
