@@ -27,6 +27,7 @@ from gradlint.interpret.values import (
     Abstract,
     Bound,
     Call,
+    Class,
     Const,
     Function,
     Instance,
@@ -44,6 +45,7 @@ from gradlint.tape import Kind, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 MAX_DEPTH = 3  # of a sample
 _IGNORED = (-100, 255)  # what losses ignore: by default, and by custom in segmentation
@@ -116,14 +118,26 @@ def _ignored(m: Machine, function: Function) -> _Marks:
     m.session.program.dependencies.ask(module, parts.WHOLE)
     given = [node.value for node in walk(module.source.tree) if _is_ignore_index(node)]
     written = [value.value for value in given if isinstance(value, ast.Constant)]
-    named = [
-        m.session.program.bind(m, module, value.id)
-        for value in given
-        if isinstance(value, ast.Name)
-    ]
+    named = [_named(m, module, value) for value in given]
     return frozenset(
         (*_IGNORED, *written, *(value.value for value in named if isinstance(value, Const)))
     )
+
+
+def _named(m: Machine, module: Frame, node: ast.AST) -> Abstract | None:
+    """What a name of a module stands for, or an attribute of a class, or an
+    object, that it names: `Settings.VOID`.
+    """
+    match node:
+        case ast.Name(id=name):
+            return m.session.program.bind(m, module, name)
+        case ast.Attribute(value=owner, attr=name):
+            found = _named(m, module, owner)
+            if isinstance(found, Instance) and name in found.attrs:
+                return found.attrs[name]
+            cls = found.cls if isinstance(found, Instance) else found
+            return m.session.member_of(cls, name) if isinstance(cls, Class) else None
+    return None
 
 
 def _is_ignore_index(node: ast.AST) -> TypeGuard[ast.keyword]:
