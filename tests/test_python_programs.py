@@ -521,6 +521,9 @@ PROGRAMS = {
     "re.sub('[.]', '_', 'a.b.c'), re.split(',', 'a,b'), re.findall('[0-9]', 'a1b2'), "
     "[n for n in ('fc.weight', 'conv.weight') if re.search('^fc', n)], "
     "re.search('FC', 'fc', re.IGNORECASE) is not None, re.match('(?P<k>.)', 'x').groupdict())",
+    "parts of regular expressions": "import re\n"
+    "result = (re.sub('a', 'b', 'aaa', count=1), re.compile('a').sub('b', 'aaa', count=1), "
+    "re.split(',', 'a,b,c', 1), re.sub('A', 'b', 'aA', flags=re.IGNORECASE))",
     "slow regular expressions": "import re\n"
     "result = (bool(re.match('(a+)+$', 'a' * 20)), re.match('a', 'a' * 300) is not None)",
     "kinds of parameters": "import inspect\ndef f(a, *b, c, **d):\n    pass\n"
@@ -1033,7 +1036,7 @@ UNSAID = {
     "methods of texts": 1, "texts formatted": 5, "dict views": 1, "dicts compared": 6,
     "dicts made": 2, "generators of several": 3, "generators that end": 2, "stars": 1,
     "exceptions with parts": 1, "classes in depth": 2, "attributes of classes": 1,
-    "slow regular expressions": 2, "kinds of parameters": 3, "operators by function": 5, "strings of several": 2,
+    "slow regular expressions": 2, "parts of regular expressions": 3, "kinds of parameters": 3, "operators by function": 5, "strings of several": 2,
 }  # fmt: skip
 
 

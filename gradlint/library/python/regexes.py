@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _PARSER: Any = importlib.import_module("re._parser")  # what `re` itself reads a pattern with
 _LONGEST = 200  # of a text and a pattern that are tried, in characters
-_MOST_REPEATS = 4  # without a bound, in one pattern
+_MOST_REPEATS = 4  # in one pattern
 _SEARCHES = ("match", "search", "fullmatch")
 _OTHERS = ("sub", "split", "findall")
 _NAMES = (*_SEARCHES, *_OTHERS)
@@ -48,7 +48,9 @@ def _of_pattern(name: str) -> None:
     @method("re.Pattern", name)
     def handler(m: Machine, receiver: Object, call: Call) -> Abstract:
         pattern = receiver.state.get("pattern")  # an object of a class derived from it has none
-        found = None if pattern is None else _run(m, pattern, name, call.args, call)
+        if pattern is None or call.kwargs:
+            return same(m, call, f"re.{name}", [receiver, *call.values], "")
+        found = _run(m, pattern, name, call.args, call)
         return found or same(m, call, f"re.{name}", [receiver, *call.values], "")
 
 
@@ -59,6 +61,8 @@ for _name in _NAMES:
 def _pattern(call: Call) -> re.Pattern[str] | None:
     """The pattern that a call is given, where it is known and quickly tried on any text."""
     written, flags = plain(call.args[:1]), list(call.kwargs.values())
+    if call.kwargs.keys() - {"flags"}:  # re.sub(pattern, "", text, count=1)
+        return None
     if call.name == "re.compile":
         flags += call.args[1:]
     elif call.name.rpartition(".")[2] in _SEARCHES:
@@ -91,7 +95,7 @@ def _is_quick(pattern: str) -> bool:
 
 
 def _repeats(parsed: Iterable[Any], *, inside: bool) -> int:
-    """How many repeats without a bound a pattern has; one inside of another counts as too many."""
+    """How many repeats a pattern has; one inside of another counts as too many."""
     found = 0
     for op, argument_ in parsed:
         is_repeat = str(op).endswith("REPEAT")
