@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
 _TENSOR = "torch.Tensor"
+_SIZES = frozenset(["shape", "ndim", "len"])  # as `library/sizes.py` derives them of a tensor
 
 
 def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
@@ -73,7 +74,10 @@ def is_bounded(m: Machine, test: Test) -> bool:
     `norm > limit`.
 
     Zero and infinity are none: that something is positive, or finite, does not hang on its scale.
+    Nor does how many axes or rows it has.
     """
+    if _is_a_size(test.subject):
+        return False
     match test.relation.removesuffix(" symbol"), test.subject.key:
         case "<" | "<=" | ">" | ">=", _:
             bound: object = test.operand
@@ -82,6 +86,17 @@ def is_bounded(m: Machine, test: Test) -> bool:
         case _:
             return False
     return bound not in (0, math.inf, -math.inf) and not _tensors_behind(m, bound)
+
+
+def _is_a_size(symbol: Symbol | None) -> bool:
+    """Whether what a symbol stands for is computed of the shape of a tensor: `x.ndim`,
+    `len(x) - 1`, `x.shape[0]`.
+    """
+    while symbol is not None:
+        if symbol.key in _SIZES or (isinstance(symbol.key, tuple) and symbol.key[:1] == ("size",)):
+            return True
+        symbol = symbol.source
+    return False
 
 
 def says_even(test: Test, answer: bool) -> bool:

@@ -32,7 +32,7 @@ from gradlint.tape import DType, Kind
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
     from gradlint.interpret.scopes import Frame
-_BITWISE = frozenset("&|^")
+BITWISE = frozenset("&|^")
 SPECIAL = {
     "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "@": "__matmul__",
     "//": "__floordiv__",
@@ -65,13 +65,13 @@ def binary(
     special = _overloaded(m, op, left, right, node, frame)
     if special is not None:
         return special
-    if op not in _BITWISE and _is_of_none(left, right):
+    if op not in BITWISE and _is_of_none(left, right):
         raise Raised(Object("builtins.TypeError", frame.span(node)), frame.span(node))
     if _is_of_tensors(m, op, left, right):
         left, right = (collated(m, side, node, frame) for side in (left, right))
     sides = (left, right)
     if _is_any(sides, Tensor):
-        if op in _BITWISE:
+        if op in BITWISE:
             _take_for_masks(left, right)
         made = arithmetic(m, op, left, right, node, frame)
         shares.made(m, op, made.node, number)
@@ -132,7 +132,7 @@ def _is_of_tensors(m: Machine, op: str, left: Abstract, right: Abstract) -> bool
     anything else.
     """
     sides = (left, right)
-    if op in _BITWISE:
+    if op in BITWISE:
         return any(is_collated(m, side) for side in sides)
     is_scaled = any(isinstance(side, Const) and type(side.value) is float for side in sides)
     others = [side for side in sides if not isinstance(side, Const)]

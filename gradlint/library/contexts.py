@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import tensors
+from gradlint.interpret.operators import BITWISE
 from gradlint.interpret.registry import attribute, method
 from gradlint.interpret.symbols import Test
 from gradlint.interpret.values import (
@@ -62,12 +63,22 @@ def _kind_of_no_tensor(m: Machine, given: Abstract) -> str:
             return f"a {given.kind}"
         case Mapping():
             return "a dict"
-        case Unknown(type="bool", test=Test()):  # `x > 0`: a mask, where `x` is a tensor
+        case Unknown() if _can_be_a_mask(given):
             return ""
         case Unknown(type="number" | "bool" | "str", symbol=asked):
             kind = "a string" if given.type == "str" else "a number"
             return f"{kind} {BY_DEFAULT}" if is_given(asked) else kind
     return ""
+
+
+def _can_be_a_mask(given: Unknown) -> bool:
+    """Whether it is a mask where what was compared is a tensor: `x > 0`, and what bitwise operators
+    make of such: `(x > 0) & (x < 1)`.
+    """
+    match given.symbol.key:
+        case (str(op), *_) if op in BITWISE:
+            return True
+    return given.type == "bool" and isinstance(given.test, Test)
 
 
 @method(CONTEXT, "mark_dirty")

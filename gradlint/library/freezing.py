@@ -141,11 +141,25 @@ def freezes_module(m: Machine, module: Instance | Object, call: Call) -> None:
     `self.requires_grad = trainable`.
     """
     wanted = conditions.truth(m, call.args[0])
+    if wanted:
+        thaws_module(m, module, call)
     if wanted or (wanted is None and module is call.frame.receiver):
         return
     for _, tensor in named_parameters(m, module, call):
         if tensor.node.requires_grad:
             in_vain(m, tensor.node, flagged(wanted), call)
+
+
+def thaws_module(m: Machine, module: Instance | Object, call: Call) -> None:
+    """`module.requires_grad = True` of one that is frozen leaves it so: a fact
+    `module-thawed-in-vain` of each of its parameters.
+    """
+    held = [tensor.node for _, tensor in named_parameters(m, module, call)]
+    if not held or any(node.requires_grad for node in held) or module is call.frame.receiver:
+        return
+    at, text = call.frame.span(call.node), call.frame.text(call.node)
+    for node in held:
+        m.emit(tape.Fact(at=at, what="module-thawed-in-vain", value=node, text=text))
 
 
 def flagged(wanted: bool | None) -> str:

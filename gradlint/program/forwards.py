@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gradlint.program import hazards, losses
 from gradlint.program.losses import Definition, Part
+from gradlint.tape import May
 
 _MODULES = ("Module", "ModuleList", "ModuleDict", "Sequential")
 _FORWARD, _MAKER = "forward", "__init__"
@@ -43,7 +44,7 @@ def forwards(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Pa
         own = methods.get(_FORWARD)
         if own is None:
             yield from _inherited(name, methods, definitions, tree)
-        elif _takes_something(own.node) and _has_hazard(name, definitions, tree):
+        elif _can_train(methods, tree) and _has_hazard(name, definitions, tree):
             yield Part(own.path, own.node.lineno)
 
 
@@ -88,10 +89,17 @@ def _called_by_inherited(
     return frozenset()
 
 
-def _takes_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a method computes from what it is given; what is given nothing makes data, and trains
-    nothing.
+def _can_train(methods: Mapping[str, Definition], tree: ast.Module) -> bool:
+    """Whether a `forward` computes from what it is given, or its class makes parameters; any other
+    makes data, and trains nothing.
     """
+    maker = methods.get(_MAKER)
+    return _takes_something(methods[_FORWARD].node) or (
+        maker is not None and hazards.may(maker.node, May.LEAF, tree)
+    )
+
+
+def _takes_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     given = function.args
     return len(given.posonlyargs) + len(given.args) > 1 or bool(given.vararg or given.kwonlyargs)
 

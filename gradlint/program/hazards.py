@@ -33,6 +33,7 @@ _CUTS = (
 )
 # of an autograd.Function
 _FUNCTIONS = frozenset(["save_for_backward", "mark_dirty", "setup_context"])
+_BACKWARD = "backward"  # that it defines, of whatever it saves: it can be called without `apply`
 _MEANS = frozenset(["mean", "nanmean"])
 _KEEPS = frozenset(["register_parameter", "add_module"])
 _LEAVES = frozenset(
@@ -87,7 +88,10 @@ def may_reach(
     project = imported(tree)
     reached = _reached(start, definitions)
     return any(
-        not project.isdisjoint(each.called) or may(each.node, wanted, tree) for each in reached
+        not project.isdisjoint(each.called)
+        or (wanted & May.CUT and each.path[-1] == _BACKWARD)
+        or may(each.node, wanted, tree)
+        for each in reached
     )
 
 

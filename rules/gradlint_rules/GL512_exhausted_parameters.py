@@ -53,10 +53,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact
+from gradlint.tape import Fact, Tape
 from gradlint_rules.structure import as_list
 from gradlint_rules.uncut import safe
 from gradlint_rules.words import places
@@ -67,10 +67,23 @@ _HELP = "Keep the parameters in a list: `list(model.parameters())`."
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Every use of a generator of parameters that is empty by then."""
-    for fact in paths.some(lambda tape: tape.facts("exhausted")):
+    """The first use of each generator of parameters that is empty by then."""
+    for fact in paths.some(_first_uses):
         before = [Related(at, message) for at, message in fact.related]
         yield Report(fact.at, _message(fact), _HELP, places(fact.at, *before))
+
+
+def _first_uses(tape: Tape) -> Iterator[Fact]:
+    """The uses that find a generator empty, but for those that come after another one: a list mends
+    them all.
+    """
+    known: set[tuple[Span | None, Span]] = set()
+    for fact in tape.facts("exhausted"):
+        used_up = fact.related[0][0] if fact.related else None
+        held = fact.value.at if fact.value is not None else fact.at
+        if (used_up, held) not in known:
+            known.add((used_up, held))
+            yield fact
 
 
 def _message(fact: Fact) -> str:

@@ -6,7 +6,8 @@ A statement that is meant to freeze parameters does nothing.
 Reports `module.requires_grad = False`, and `module.requires_grad = trainable`, the same of a
 parameter's `data`, a misspelt attribute (`p.require_grad = False`), a comparison in the place of an
 assignment, and a frozen weight that is wrapped in a new `nn.Parameter` or gives way to one, where a
-loss goes on to train these parameters.
+loss goes on to train these parameters; and `module.requires_grad = True` of a frozen module none of
+whose parameters a later loss trains.
 
 ## Why it matters
 The layers that were to stay as they are go on training. Python lets any attribute be set, and
@@ -101,6 +102,13 @@ def check(paths: Paths) -> Iterator[Report]:
         why, advice = _WHY.get(fact.detail, unknown)
         message = f"`{fact.text}` {why}: these parameters go on training"
         yield Report(fact.at, message, advice, places(fact.at))
+    for fact in paths.some(_stays_frozen):
+        message = (
+            f"`{fact.text}` sets an attribute of the module that nothing reads: its parameters "
+            "stay frozen"
+        )
+        advice = "Call `requires_grad_(True)` on the module."
+        yield Report(fact.at, message, advice, places(fact.at))
     for fact in paths.some(_thawed_in_vain):
         message = (
             f"`{fact.text}` makes a leaf of its own that nothing uses: the frozen parameter "
@@ -108,6 +116,21 @@ def check(paths: Paths) -> Iterator[Report]:
         )
         advice = "Unfreeze the parameter, and zero the gradient of the other rows in a hook."
         yield Report(fact.at, message, advice, places(fact.at))
+
+
+def _stays_frozen(tape: Tape) -> Iterator[Fact]:
+    """The unfreezings in vain of modules none of whose parameters a later backward of the path
+    trains.
+    """
+    facts = tape.facts("module-thawed-in-vain")
+    sinks = list(tape.backwards()) if facts else []
+    for at in {fact.at for fact in facts}:
+        own = [fact for fact in facts if fact.at == at]
+        later = [sink for sink in sinks if sink.order > own[0].order]
+        trained = {id(leaf.parameter) for sink in later for leaf in sink.leaves if leaf.parameter}
+        held = {id(fact.value.parameter) for fact in own if fact.value is not None}
+        if later and trained.isdisjoint(held):
+            yield own[0]
 
 
 def _frozen_in_vain(tape: Tape) -> Iterator[Fact]:

@@ -36,7 +36,6 @@ _SIZES = (
     "abs",
     "add",
     "amax",
-    "clamp",
     "max",
     "mean",
     "norm",
@@ -193,7 +192,7 @@ def _is_size(value: Value) -> bool:
     steps = list(_since_gradients(value))
     if any("quotient" in step.flags for step in steps):
         return False
-    grows = (*_SIZES, *_OF_NUMBERS)
+    grows = (*_SIZES, *_CLAMPS, *_OF_NUMBERS)
     known = ("gradient" in step.flags or bare(step.op) in grows or _is_view(step) for step in steps)
     return _is_measured(value) and all(known)
 
