@@ -68,6 +68,9 @@ def _run_generator(
             outside[-1].sizes.update(loop.sizes)  # but how long something is stays known
             outside[-1].fed_by.add(loop.number)
             m.tape.feeding[loop.number] = outside[-1].number
+        own = inside[len(outside) :]
+        if outside and len(own) == 1 and outside[-1].length is None:
+            outside[-1].length = own[0].length  # for x in range(n): yield x
         if outside:
             outside[-1].skipped = sum(loop.skipped for loop in inside[len(outside) :])
         given.items.append(value)

@@ -66,6 +66,7 @@ def report(m: Machine, loop: Loop, *owners: Abstract) -> None:
         ):
             continue
         if how in _CARRIED and not _is_carried(loop, node):
+            m.session.loops.take_for_training(m, loop)
             continue
         m.emit(tape.Kept(at=at, value=node, how=how, text=node.text))
 

@@ -194,6 +194,13 @@ class Rounds:
             self._rounds[id(loop.node)] = (True, False)
             self.session.restart()
 
+    def take_for_training(self, m: Machine, loop: Loop) -> None:
+        """Runs the entry again with as many rounds of a loop as of one that trains, where a
+        function that it calls trains: what one round takes over from another shows in the third.
+        """
+        if loop.over and loop.round < self.batches and not m.session.contract:
+            self._admit(m, loop)
+
     def _takes_batches(self, m: Machine, loop: Loop) -> bool:
         return loop.rounds == self.batches or self._admit(m, loop)
 

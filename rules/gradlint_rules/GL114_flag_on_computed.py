@@ -61,12 +61,14 @@ What comes from a model or a function out of view is not known to require grad.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from gradlint.finding import Severity
+from gradlint.finding import Edit, Finding, Fix, Severity
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Fact, Tape
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, maker, places, quoted
 
 SEVERITY = Severity.ERROR
@@ -86,3 +88,26 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _refused(tape: Tape) -> Iterator[Fact]:
     yield from tape.facts("flag-refused")
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Makes it a leaf of its own: what was assigned the flag begins anew there."""
+    return unsafe("Make it a leaf first", (_as_leaf(finding, source),))
+
+
+def _as_leaf(finding: Finding, source: FixSource) -> Edit:
+    """`x = x.detach().requires_grad_()` in the place of `x.requires_grad = True`."""
+    statement = source.statement(finding.at)
+    match statement:
+        case ast.Assign(
+            targets=[ast.Attribute(attr="requires_grad", value=ast.Name(id=name))],
+            value=ast.Constant(value=bool(flag)),
+        ) | ast.Expr(
+            ast.Call(
+                func=ast.Attribute(attr="requires_grad_", value=ast.Name(id=name)),
+                args=[ast.Constant(value=bool(flag))],
+            )
+        ):
+            leaf = f"{name} = {name}.detach()"
+            return source.rewrite(statement, f"{leaf}.requires_grad_()" if flag else leaf)
+    raise NoFixError("what is meant is not clear")

@@ -82,6 +82,7 @@ from gradlint.tape import (
     Tape,
     Value,
     ZeroGrad,
+    ancestors,
 )
 from gradlint_rules.accounts import Account, Key, accounts, accounts_on, idle_on, key
 from gradlint_rules.astray import astray
@@ -264,7 +265,18 @@ def _uses_gradients(tape: Tape) -> bool:
     ):
         return True
     return any(
-        event.before.kind is Kind.PARAMETER and bool(event.iteration) for event in tape.of(InPlace)
+        event.before.kind is Kind.PARAMETER and bool(event.iteration) and not _is_an_average(event)
+        for event in tape.of(InPlace)
+    )
+
+
+def _is_an_average(event: InPlace) -> bool:
+    """Whether what is written into a parameter is computed from parameters and their copies alone:
+    an average of them, or one that is put back, moves nothing by a gradient.
+    """
+    sources = [value for value in ancestors(*event.write.by) if not value.inputs]
+    return bool(sources) and all(
+        value.kind is Kind.PARAMETER and "gradient" not in value.flags for value in sources
     )
 
 

@@ -83,7 +83,7 @@ def _without_call(node: ast.Call, value: ast.expr, source: FixSource) -> tuple[E
     outer = next(source.around(node))
     if (copy := _back_in_torch(node, source)) is not None:
         return _in_place_of(copy, value, source)
-    if isinstance(outer, ast.Attribute) and outer.attr in _OUT_OF_TORCH:
+    if _leaves_torch(node, source):
         raise NoFixError("what follows needs values out of the graph")
     copying = _copying(node, source)
     if copying is not None and outer is copying:
@@ -101,6 +101,18 @@ def _without_call(node: ast.Call, value: ast.expr, source: FixSource) -> tuple[E
     if isinstance(outer, ast.Expr):
         return source.remove(outer)
     return _passed_on(node, value, source)
+
+
+def _leaves_torch(node: ast.Call, source: FixSource) -> bool:
+    """Whether what follows takes values out: `x.detach().cpu().numpy()`; `x.detach().cpu()` by
+    itself is a tensor still.
+    """
+    around = source.around(node)
+    outer = next(around)
+    while isinstance(outer, ast.Attribute) and outer.attr == "cpu":
+        next(around)  # its call
+        outer = next(around)
+    return isinstance(outer, ast.Attribute) and outer.attr in _OUT_OF_TORCH
 
 
 def _back_in_torch(node: ast.Call, source: FixSource) -> ast.Call | None:

@@ -15,6 +15,7 @@ from gradlint.trace.capture import is_captured
 from gradlint.trace.counting import counted
 from gradlint.trace.frames import nearest
 from gradlint.trace.records import Held
+from gradlint.trace.refusals import refusals
 from gradlint.trace.session import Session, Stop
 from gradlint.trace.steppers import Clearing, Stepper
 
@@ -199,7 +200,8 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
                     args = (_recorded(session, pause.lifted(closure)), *args[1:])
                 elif callable(closure):
                     kwargs["closure"] = _recorded(session, pause.lifted(closure))
-                out = original(self, *args, **kwargs)
+                with refusals(session, original):
+                    out = original(self, *args, **kwargs)
         finally:
             session.stepping = False
         session.guarded(_after, session, self, callable(closure))
