@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import arguments, chances, tensors
+from gradlint.interpret.symbols import Test
 from gradlint.interpret.values import (
     Abstract,
     Const,
@@ -130,6 +131,10 @@ def of_unknown(
     symbol = base.symbol.derive((op, operand, base is left), frame.text(node))
     if _is_plain(left) and _is_plain(right):
         origin = _of_numbers(m, op, left, right, node, frame)
+        if _is_mask(left) or _is_mask(right):
+            kind = "bool" if op in "&|^" else ""
+            test = Test(symbol.asked, "true") if kind else None
+            return Unknown(symbol, data=True, origin=origin, type=kind, test=test)
         return Unknown(symbol, data=True, origin=origin, type=_kind(left, right))
     is_beside_data = not isinstance(other, Unknown) or other.data
     if base.data and is_beside_data and not isinstance(other, Instance | Object):
@@ -145,6 +150,11 @@ def of_unknown(
     result = Unknown(symbol)
     m.nodes[result.symbol] = made.node
     return result
+
+
+def _is_mask(value: Abstract) -> bool:
+    """Whether a comparison of something unknown can be one of tensors, whose answer is a mask."""
+    return isinstance(value, Unknown) and value.type == "bool" and isinstance(value.test, Test)
 
 
 def _kind(left: Abstract, right: Abstract) -> str:

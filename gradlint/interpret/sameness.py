@@ -143,10 +143,22 @@ def identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) ->
     same = _is_same_class(left, right)
     if left is right or same:
         return FALSE if negated else TRUE
+    of = _of_its_type(left, right) or _of_its_type(right, left)
+    if of is not None:
+        return boolean(m, ~of if negated else of, text)
     is_known = not isinstance(left, Unknown | Lib) and not isinstance(right, Unknown)
     if same is False or is_known:
         return TRUE if negated else FALSE
     return boolean(m, Test(m.symbol(left).asked, "is symbol", m.symbol(right).asked, negated), text)
+
+
+def _of_its_type(asked: Abstract, cls: Abstract) -> Test | None:
+    """The question whether something unknown is of a class, where its type is asked for:
+    `type(x) is torch.Tensor` is `isinstance(x, torch.Tensor)`, but for classes derived from it.
+    """
+    if not (isinstance(asked, Unknown) and isinstance(cls, Lib) and asked.symbol.key == "type"):
+        return None
+    return None if asked.symbol.source is None else Test(asked.symbol.source, "isa", cls.name)
 
 
 def _is_none(m: Machine, value: Abstract) -> bool | None:

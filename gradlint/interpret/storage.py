@@ -10,6 +10,7 @@ from gradlint.interpret import (
     arguments,
     memory,
     tensors,
+    unknowns,
 )
 from gradlint.interpret.derived import derived
 from gradlint.interpret.keys import hashable
@@ -261,8 +262,25 @@ def store(m: Machine, owner: Instance, name: str, value: Abstract, at: Call) -> 
             setter(m, owner, Call(name, [value], {}, at.node, at.frame))
     if name in owner.state.get("buffers", ()) and isinstance(value, Tensor) and value.node.records:
         m.emit(tape.Fact(at=at.frame.span(at.node), what="buffer-set", value=value.node))
+    if isinstance(value, Unknown):
+        value = _as_was_saved(m, owner.attrs.get(name), value, at)
     owner.attrs[name] = value
     name_value(m, value, name if owner.module is not None else f"self.{name}" if name else name)
+
+
+def _as_was_saved(m: Machine, before: Abstract | None, value: Unknown, at: Call) -> Abstract:
+    """What is loaded in the place of a leaf that is trained is one, too: `torch.save` keeps
+    `requires_grad`.
+    """
+    kinds = (tape.Kind.PARAMETER, tape.Kind.LEAF)
+    is_leaf = isinstance(before, Tensor) and before.node.kind in kinds
+    if not (is_leaf and before.node.requires_grad and unknowns.is_loaded(m, value.symbol)):
+        return value
+    made = tensors.value(
+        m, "torch.load", tape.Kind.LEAF, (), at.node, at.frame, requires_grad=True, assumed=True
+    )
+    made.storage, made.parameter = tape.Storage(), tape.Parameter("", None, made.at)
+    return Tensor(made)
 
 
 def set_item(

@@ -321,6 +321,7 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
             isinstance(part, Const) and part.value in (None, ..., slice(None)) for part in parts
         ):
             made.node.flags |= {"reshaping"}  # labels[:, None]
+        made.node.number = _written_number(m, target, parts)
     else:
         chosen = [
             index for index in tensors.sources(m, parts, node, frame) if not index.requires_grad
@@ -339,6 +340,23 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
     key = tuple(_index_key(m, part) for part in parts)
     m.identify(made.node, m.symbol(target).derive(("item", key), frame.text(node)))
     return made
+
+
+def _written_number(m: Machine, target: Tensor, parts: list[Abstract]) -> int | float | None:
+    """The number that stands at a place of a tensor of numbers that are written out:
+    `torch.tensor([1.0, 0.0])[1]`.
+    """
+    written = m.state.get("written-out", {}).get(id(target.node))
+    storage, place = target.node.storage, parts[0] if len(parts) == 1 else None
+    is_as_written = storage is not None and storage.version == 0
+    if not is_as_written or not isinstance(written, Sequence) or written.open:
+        return None
+    if not isinstance(place, Const) or type(place.value) is not int:
+        return None
+    is_in = -len(written.items) <= place.value < len(written.items)
+    item = written.items[place.value] if is_in else None
+    is_number = isinstance(item, Const) and isinstance(item.value, int | float)
+    return item.value if isinstance(item, Const) and is_number else None
 
 
 def _index_key(m: Machine, part: Abstract) -> object:

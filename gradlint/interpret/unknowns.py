@@ -54,10 +54,10 @@ def _is_made(m: Machine, symbol: Symbol) -> bool:
     key = symbol.key
     if not (isinstance(key, tuple) and key[:1] == ("attribute",)):
         return True
-    return _is_loaded(m, symbol) and not any(hasattr(kind, key[1]) for kind in (dict, list, str))
+    return is_loaded(m, symbol) and not any(hasattr(kind, key[1]) for kind in (dict, list, str))
 
 
-def _is_loaded(m: Machine, symbol: Symbol) -> bool:
+def is_loaded(m: Machine, symbol: Symbol) -> bool:
     """Whether it was unpickled, or handed to a constructor, or taken out of what was: a whole model
     can be, whose methods compute.
     """

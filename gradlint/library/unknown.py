@@ -14,7 +14,16 @@ from gradlint.interpret.estimates import estimated
 from gradlint.interpret.registry import find_method, guesses, method, notify
 from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.unknowns import call_unknown
-from gradlint.interpret.values import NONE, Abstract, Builtin, Call, Const, Tensor, Unknown
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    Abstract,
+    Builtin,
+    Call,
+    Const,
+    Tensor,
+    Unknown,
+)
 from gradlint.ir import nodes as ir
 from gradlint.library.devices import place, send
 from gradlint.library.effects import lookup
@@ -118,6 +127,8 @@ def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstr
         and name != "requires_grad_"
         and not _is_of_tensors(name, unknown)
     ):
+        if name == "requires_grad":
+            return _of_data(m, unknown, at)
         return _choosing(m, unknown, name, at)
     if name == "backward":
         return None
@@ -142,6 +153,14 @@ def _rounded(m: Machine, unknown: Unknown, name: str, call: Call) -> Abstract:
         )
     symbol = unknown.symbol
     return call_unknown(m, symbol.derive(("attribute", name), f"{symbol.text}.{name}"), call)
+
+
+def _of_data(m: Machine, unknown: Unknown, at: Call) -> Abstract | None:
+    """`requires_grad` of data: what a loader gives has it where the program has set it."""
+    known = m.tensors.get(unknown.symbol)
+    if known is None and operands.is_collated(m, unknown):
+        return FALSE
+    return None if known is None else of_tensor(m, known, "requires_grad", at)
 
 
 def _choosing(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:

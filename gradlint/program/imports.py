@@ -135,9 +135,20 @@ def _resolved(importer: str, parts: list[str], level: int, is_file: IsFile) -> s
     # a script imports from the folders beside it, and their files import from where it lies; no
     # `__init__.py` is needed
     bases = [above, os.path.dirname(above)] if len(parts) > 1 else [above]
+    bases += _beside_own(root, parts[0])
     return next(
         (found for base in bases if (found := _below(base, parts, is_file)) is not None), None
     )
+
+
+def _beside_own(folder: str, name: str) -> Iterator[str]:
+    """The folders that hold the one of this name which a file lies in: its own package, which needs
+    no `__init__.py`.
+    """
+    while os.path.dirname(folder) != folder:
+        if os.path.basename(folder) == name:
+            yield os.path.dirname(folder)
+        folder = os.path.dirname(folder)
 
 
 def _below(base: str, parts: list[str], is_file: IsFile) -> str | None:

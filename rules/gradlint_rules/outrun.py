@@ -20,6 +20,7 @@ from gradlint.tape import (
     OptimizerStep,
     Tape,
     Value,
+    ZeroGrad,
 )
 
 _NO_MODULE = frozenset([OF_A_FUNCTION, GIVEN_NOTHING])
@@ -46,13 +47,26 @@ def outrun(tape: Tape) -> Iterator[Outrun]:
         id(call.result): call.order for call in tape.of(ModuleCall) if call.result is not None
     }
     for step in tape.of(OptimizerStep):
-        before = [sink for sink in sinks if sink.order < step.order]
+        cleared = _cleared(step, tape)
+        before = [sink for sink in sinks if cleared < sink.order < step.order]
         if step.assumed or not before or step.optimizer.parameters:
             continue
         for sink in sinks:
             made = _outrun_in(before[-1], sink, step, called) if sink.order > step.order else None
             if made is not None:
                 yield Outrun(step, sink, made)
+
+
+def _cleared(step: OptimizerStep, tape: Tape) -> int:
+    """The place on the tape where the optimizer of a step has last cleared what it would use: a
+    backward before it leaves nothing to step with.
+    """
+    clearings = (
+        event.order
+        for event in tape.of(ZeroGrad)
+        if event.optimizer is step.optimizer and event.to_none and event.order < step.order
+    )
+    return max(clearings, default=-1)
 
 
 def _outrun_in(

@@ -314,3 +314,9 @@ def harmless(m: Machine, call: Call) -> Abstract:
     if call.name.endswith("launcher") and call.args:
         return m.invoke(call.args[0], [], call)
     return m.unknown(call.frame.text(call.node), data=True, type="object")
+
+
+@function("accelerate.utils.send_to_device", "accelerate.utils.operations.send_to_device")
+def send_to_device(m: Machine, call: Call) -> Abstract:
+    """The same tensors elsewhere: what carried no gradient carries none."""
+    return call.get(0, "tensor") or NONE

@@ -317,8 +317,10 @@ def type_(m: Machine, call: Call) -> Abstract:
         return m.unknown(text(call))
     if isinstance(value, Instance | Object) and (known_class := class_of(value)) is not None:
         return known_class
-    if isinstance(value, Tensor) and value.node.kind not in (Kind.UNKNOWN, Kind.LEAF):
-        return Lib("torch.nn.Parameter" if value.node.kind is Kind.PARAMETER else "torch.Tensor")
+    if isinstance(value, Tensor) and value.node.kind is Kind.PARAMETER:
+        return Lib("torch.nn.Parameter")
+    if _is_one(value, Lib("torch.Tensor")):
+        return Lib("torch.Tensor")
     known = python_type(value)
     if known is not None:
         home = known.__module__ if known.__module__ in _HOMES else "builtins"
