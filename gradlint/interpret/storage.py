@@ -273,8 +273,9 @@ def _as_was_saved(m: Machine, before: Abstract | None, value: Unknown, at: Call)
     `requires_grad`.
     """
     kinds = (tape.Kind.PARAMETER, tape.Kind.LEAF)
-    is_leaf = isinstance(before, Tensor) and before.node.kind in kinds
-    if not (is_leaf and before.node.requires_grad and unknowns.is_loaded(m, value.symbol)):
+    if not isinstance(before, Tensor) or before.node.kind not in kinds:
+        return value
+    if not (before.node.requires_grad and unknowns.is_loaded(m, value.symbol)):
         return value
     made = tensors.value(
         m, "torch.load", tape.Kind.LEAF, (), at.node, at.frame, requires_grad=True, assumed=True

@@ -283,6 +283,9 @@ def rsample(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     return made
 
 
+_MOST_GIVEN = {"insert": 2, "setdefault": 2}
+
+
 @method("unknown", "append", "extend", "add", "insert", "setdefault")
 def keep(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     """Something is put into an unknown container; `h.add(x, alpha=0.1)` is a tensor's,
@@ -301,7 +304,10 @@ def keep(m: Machine, unknown: Unknown, call: Call) -> Abstract:
             method=True,
         )
     notify("data call", m, unknown.symbol, call)
-    for value in tensors.sources(m, call.args, call.node, call.frame):
+    # a container of Python takes one thing at a time; a meter can take a value and its weight
+    is_container = len(call.values) <= _MOST_GIVEN.get(call.called, 1)
+    put = tensors.sources(m, call.args, call.node, call.frame) if is_container else []
+    for value in put:
         if value.records and not value.assumed:
             m.emit(
                 tape.Kept(

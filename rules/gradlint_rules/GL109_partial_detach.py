@@ -111,6 +111,7 @@ from gradlint.tape import (
     Optimizer,
     Tape,
     Value,
+    ancestors,
     leaves,
 )
 from gradlint_rules.arrivals import Arrival, arrivals
@@ -187,6 +188,8 @@ def _is_known_to_carry(cut: Value, tape: Tape) -> bool:
     What an unknown callable gives has some where an optimizer holds them, or may hold them; a
     buffer gives data.
     """
+    if _is_setting(cut):
+        return False
     found = [leaf for source in cut.inputs for leaf in leaves(source)]
     trained = [leaf for leaf in found if leaf.kind is not Kind.UNKNOWN]
     optimizers = tape.optimizers()
@@ -195,6 +198,18 @@ def _is_known_to_carry(cut: Value, tape: Tape) -> bool:
     if optimizers and all(optimizer.complete for optimizer in optimizers):
         return False
     return any(not leaf.flags & {GIVEN_NOTHING, OF_A_FUNCTION} for leaf in trained)
+
+
+def _is_setting(cut: Value) -> bool:
+    """Whether Python makes a number of what it reads off something out of view that was given no
+    tensor: a setting, as likely as a tensor. `float(context.network.weight)`
+    """
+    if cut.in_torch or not cut.inputs or cut.inputs[0].op != "part":
+        return False
+    return all(
+        value.op in ("part", "call") or value.kind is Kind.PARAMETER
+        for value in ancestors(cut.inputs[0])
+    )
 
 
 def _is_taught_by_another(cut: Value, arrival: Arrival) -> bool:

@@ -82,6 +82,7 @@ Or leave such samples out, or return a mask beside the label, and weight the los
 - What hangs on a question that the dataset asks once, as it is made: a default that the
   configuration can replace.
 - A length by which the sample is cut: `motion[start : start + length], length`.
+- A mask of ones: by it all of the sample counts.
 - A number that the dataset counts up, as it looks for the part that a sample is in.
 
 ## Limits
@@ -168,6 +169,8 @@ def check(paths: Paths) -> Iterator[Report]:
             at = sample.parts[part].at
             if at in reported or _is_drawn(part, sample) or _is_told_apart(part, sample, read):
                 continue
+            if _counts_all(sample.parts[part]):
+                continue
             if _is_for_the_sample(sample, read):
                 reported.add(at)
                 yield Report(at, _MESSAGE, _HELP)
@@ -199,6 +202,11 @@ def _is_target(part: str, parts: _Parts) -> bool:
 def _is_place(part: str) -> bool:
     """Whether all that tells this part from the others is where it stands: `0`, `1.2`."""
     return part.replace(".", "").isdigit()
+
+
+def _counts_all(made: _Part) -> bool:
+    """Whether it is a mask of ones, by which all of a sample counts: no label looks like that."""
+    return made.number == "1" and _FLAGS.search(made.name) is not None
 
 
 def _is_told_apart(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
