@@ -40,6 +40,7 @@ NEWER = {
 ODD = {
     "parentheses": "((a)).b((c))[((d))] = (((e, f),), (g), ()) = (yield), ((h))\n(i)\n",
     "tuples": "a = 1,\nb = 1, 2 ,\nfor c, in d, e: pass\nx[1, 2:3 , ::4, ...,]\nx[ : ]\nx[*a]\n"
+    "x[a, :\n]\nx[a, 1:(b) \n]\nx[a, ::  ]\n"
     "return_ = *a, b\n",
     "semicolons": "if a: b; c ;\nclass D: e; f\ntry: g;\nfinally: h ; \n",
     "generators": "f  ( a for a in b )\nf((a for a in b))\n(f # c\n"

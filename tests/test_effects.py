@@ -7,6 +7,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import importlib
+import inspect
 import itertools
 import subprocess
 import sys
@@ -38,6 +39,7 @@ from torch.utils import _pytree
 from gradlint.library import effects
 from gradlint.library.effects import Effect, lookup
 from gradlint.library.layer_effects import LayerEffect, layer
+from gradlint.library.layer_effects import layer as effects_of_layer
 from gradlint.tape import DType
 
 ROOT = Path(__file__).parents[1]
@@ -367,6 +369,53 @@ def test_the_table_says_what_becomes_of_the_order_of_elements_in_memory() -> Non
             wrong.append((name, kind))
     assert not wrong
     assert len(tried) >= 250
+
+
+def test_the_table_says_which_layers_keep_what_they_are_made_with() -> None:
+    """Of each layer, the arguments by their places, their defaults, and what lies in attributes of
+    the same names.
+    """
+    for name, (make, _) in LAYERS.items():
+        effect, made = layer(f"torch.nn.{name}"), make()
+        if effect is None or not effect.settings or isinstance(made, nn.RNNBase):
+            continue
+        taken = list(inspect.signature(type(made).__init__).parameters.values())[1:]
+        for setting, place, default in effect.settings:
+            assert taken[place].name == setting, name
+            assert hasattr(made, setting), (name, setting)
+            given = taken[place].default
+            assert default is ... if given is inspect.Parameter.empty else default == given, name
+
+
+@pytest.mark.parametrize(
+    ("layer", "kept"),
+    [
+        (nn.Linear(3, 4), {"in_features": 3, "out_features": 4}),
+        (nn.Dropout(0.25), {"p": 0.25}),
+        (nn.Conv2d(4, 8, 3, groups=2), {"in_channels": 4, "out_channels": 8, "groups": 2}),
+        (nn.GRU(3, 5, 2, batch_first=True), {"hidden_size": 5, "num_layers": 2, "dropout": 0.0}),
+        (nn.RNN(3, 5, 2), {"input_size": 3, "hidden_size": 5, "num_layers": 2, "bias": True}),
+        (nn.MultiheadAttention(4, 2, 0.5), {"embed_dim": 4, "num_heads": 2, "dropout": 0.5}),
+        (nn.BatchNorm2d(3, momentum=0.3), {"num_features": 3, "momentum": 0.3, "affine": True}),
+    ],
+)
+def test_layers_keep_what_they_are_made_with(layer: nn.Module, kept: dict[str, object]) -> None:
+    known = effects_of_layer(f"torch.nn.{type(layer).__name__}")
+    assert known is not None
+    assert {name: getattr(layer, name) for name in kept} == kept
+    assert kept.keys() <= {name for name, _, _ in known.settings}
+
+
+@pytest.mark.parametrize("laid", ["bhnd", "bnhd", "nbhd"])
+def test_fused_attention_lays_its_result_out_as_the_queries(laid: str) -> None:
+    """Batches, heads, positions and numbers, whatever the order of keys and values."""
+    sizes = {"b": 2, "h": 3, "n": 5, "d": 4}
+    inner = torch.randn(*(sizes[axis] for axis in laid), requires_grad=True)
+    queries = inner.permute(*map(laid.index, "bhnd"))
+    other = torch.randn(*(sizes[axis] for axis in "bhnd"))
+    made = nn.functional.scaled_dot_product_attention(queries, other, other)
+    assert made.permute(*map("bhnd".index, laid)).is_contiguous()
+    assert effects.order("torch.nn.functional.scaled_dot_product_attention") == "queries"
 
 
 def test_a_forced_dtype_is_the_dtype_of_the_result() -> None:

@@ -166,11 +166,12 @@ def of_object(m: Machine, made: Object, name: str, at: Call) -> Abstract | None:
 
 def _held_part(made: Instance | Object, name: str) -> Abstract | None:
     """`net.act`, `net.get_submodule("0")`, `lstm.bias_hh_l0`: a part of a module by the name that
-    it has there.
+    it has there; `dropout.p`: what a layer keeps of its arguments.
     """
     own, items = made.state.get("parameters"), made.state.get("items")
-    if isinstance(own, dict) and name in own:
-        return own[name]  # type: ignore[no-any-return]
+    for held in (own, made.state.get("settings")):
+        if isinstance(held, dict) and name in held:
+            return held[name]  # type: ignore[no-any-return]
     if isinstance(items, Mapping):
         return items.items.get(name)
     if isinstance(items, Sequence) and name.isdecimal() and int(name) < len(items.items):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 
-from gradlint.interpret.layouts import rank
+from gradlint.interpret.axes import rank
 from gradlint.interpret.shapes import BY_ELEMENT
+from gradlint.library import effects
 from gradlint.tape import Value
 
 _MATRIX = 2  # the axes that a matrix has
@@ -27,6 +28,21 @@ def batches_lie_apart(value: Value) -> bool:
     return any(after != before + 1 for before, after in itertools.pairwise(batches))
 
 
+def is_laid_as_queries(value: Value) -> bool:
+    """Whether this is what a fused kernel of attention gives: it keeps its result, and lays it out
+    as the queries are.
+    """
+    return effects.order(value.op) == "queries" and any(each.value is value for each in value.saves)
+
+
+def order_in_memory(value: Value) -> list[int] | None:
+    """The axes of a tensor, each by how many others lie outside of it in memory: what is laid out
+    anew, and keeps the order of what it is given, has no others.
+    """
+    axes = _axes(value, _DEEPEST)
+    return None if axes is None else [sorted(axes).index(axis) for axis in axes]
+
+
 def _axes(value: Value, depth: int) -> list[int] | None:
     """The axes of a tensor, each by its number in what was laid out in order."""
     op = value.op.rpartition(".")[2]
@@ -35,6 +51,8 @@ def _axes(value: Value, depth: int) -> list[int] | None:
     if depth and value.inputs and op in _MOVING | _TRANSPOSED | _PIECES:
         axes = _axes(value.inputs[0], depth - 1)
         return None if axes is None else _moved(value, op, axes)
+    if depth and is_laid_as_queries(value):
+        return _axes(value.inputs[0], depth - 1)
     count = rank(value)
     return None if count is None else list(range(count))
 

@@ -81,13 +81,22 @@ def plainly(m: Machine, value: Abstract) -> Abstract:
     return value if default is None else default
 
 
+def take(m: Machine, symbol: Symbol, default: Const) -> None:
+    """Notes what the program takes where an object out of view has no such attribute:
+    `getattr(config, "gradient_checkpointing", False)`.
+    """
+    m.state.setdefault("fallbacks", {})[symbol] = default
+
+
 def set_to(m: Machine, symbol: Symbol) -> Abstract | None:
-    """What an option, or a parameter that no caller in view passes, is where nobody sets it."""
+    """What an option, or a parameter that no caller in view passes, is where nobody sets it; of an
+    attribute that may be missing, what the program takes then.
+    """
     _, value = m.state.get("options", {}).get(symbol) or (
         None,
         m.session.parameters.settings.get(symbol),
     )
-    return value
+    return m.state.get("fallbacks", {}).get(symbol) if value is None else value
 
 
 def is_setting(m: Machine, test: Test) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gradlint.interpret.shapes import BY_ELEMENT, FRESH
+from gradlint.interpret.axes import rank
+from gradlint.interpret.batches import is_laid_as_queries, order_in_memory
 from gradlint.interpret.symbols import Symbol
 from gradlint.library.effects import lookup, order
 from gradlint.library.layer_effects import layer
@@ -21,65 +22,7 @@ if TYPE_CHECKING:
 
 RELAID = "relaid"  # on a parameter that was given another order in memory
 _DEEPEST = 24  # operations that are followed
-_KEPT = frozenset(
-    ["chunk", "contiguous", "dropout", "flip", "linear", "Linear", "softmax", "split", "transpose"]
-)
-_KEPT |= {
-    "rand_like",
-    "randn_like",
-    "zeros_like",
-    "ones_like",
-    "empty_like",
-    "full_like",
-    "randint_like",
-}
-# what they are given says how many axes come out
-_SHAPED = frozenset(["view", "reshape", "expand", "permute"])
-
-
-def rank(value: Value, depth: int = _DEEPEST) -> int | None:
-    """How many axes a tensor has, where the program says so:
-    `q.view(b, t, heads, -1).transpose(1, 2)`.
-    """
-    op = value.op.rpartition(".")[2]
-    by_place = [(place, each) for place, each in value.arguments if isinstance(place, int)]
-    if op in FRESH:
-        return _counted([each for _, each in by_place])
-    if op in _SHAPED:
-        return _counted([each for place, each in by_place if place > 0])
-    if depth == 0:
-        return None
-    if op == "lerp":  # the weight, which comes last, is taken to have no more axes than the others
-        return _most_axes(value.inputs[:2], depth)
-    if op in BY_ELEMENT:
-        return _most_axes(value.inputs, depth)
-    source = value.argument(0, "input") if value.arguments else next(iter(value.inputs), None)
-    if not isinstance(source, Value) or not (op in _KEPT or op == "unsqueeze"):
-        return None
-    of_source = rank(source, depth - 1)
-    return of_source + 1 if of_source is not None and op == "unsqueeze" else of_source
-
-
-def _most_axes(values: Sequence[Value], depth: int) -> int | None:
-    """How many axes the broadcast of several tensors has: as many as the one with most."""
-    known = [rank(value, depth - 1) for value in values]
-    if None in known:
-        return None
-    return max((each for each in known if each is not None), default=None)
-
-
-def _counted(sizes: list[object]) -> int | None:
-    """How many sizes these are: one that is not known can be a tuple of them; none are written down
-    in another way.
-    """
-    if not sizes:
-        return None
-    if len(sizes) == 1 and isinstance(sizes[0], tuple):
-        return len(sizes[0])
-    are_sizes = len(sizes) > 1 or all(isinstance(size, int) for size in sizes)
-    return (
-        len(sizes) if are_sizes and all(isinstance(size, int | Symbol) for size in sizes) else None
-    )
+_HEADS = frozenset({1, 2})  # the axes of heads and positions
 
 
 def is_in_order(m: Machine, value: Value, depth: int = _DEEPEST) -> bool:
@@ -99,6 +42,9 @@ def is_in_order(m: Machine, value: Value, depth: int = _DEEPEST) -> bool:
         elif kind != "same" and (swapped or not _keeps_order(value, kind)):
             return False
         value = value.inputs[0]
+    if depth > 0 and is_laid_as_queries(value):
+        laid = order_in_memory(value)
+        return laid == ([0, 2, 1, 3] if swapped == [_HEADS] else [0, 1, 2, 3]) and len(swapped) < 2
     return not swapped and depth > 0 and _is_made_in_order(m, value, depth)
 
 
@@ -112,6 +58,8 @@ def lie_apart(value: Value) -> bool:
         return False
     if value.op == "torch.Tensor.__getitem__":
         return "reshaping" not in value.flags and _takes_between(value)
+    if is_laid_as_queries(value.inputs[0]) or value.op.rpartition(".")[2] == "permute":
+        return False
     axes = (value.argument(1, "dim0", "axis0"), value.argument(2, "dim1", "axis1"))
     whole = rank(value.inputs[0])
     return _order(value.op) == "swaps" and (
@@ -153,6 +101,8 @@ def _is_view(value: Value) -> bool:
 
 def _swapped(value: Value) -> object:
     """Which axes a view exchanges: the pair that it is given, or the last two."""
+    if value.op.rpartition(".")[2] == "permute":
+        return _exchanged_by(_permutation(value))
     first, second = value.argument(1, "dim0", "axis0"), value.argument(2, "dim1", "axis1")
     if isinstance(first, int) and isinstance(second, int):
         return "last" if {first, second} == {-1, -2} else frozenset({first, second})
@@ -161,6 +111,18 @@ def _swapped(value: Value) -> object:
         if value.op.rpartition(".")[2] in ("t", "T", "H", "mT", "mH", "adjoint")
         else object()
     )
+
+
+def _permutation(value: Value) -> list[object]:
+    """What `permute` is given: several axes, or one tuple of them."""
+    given = [each for place, each in value.arguments if place not in (0, "input")]
+    return list(given[0]) if len(given) == 1 and isinstance(given[0], tuple) else given
+
+
+def _exchanged_by(axes: Sequence[object]) -> object:
+    """The one pair that a permutation exchanges: `x.permute(0, 2, 1, 3)`."""
+    moved = {place: axis for place, axis in enumerate(axes) if axis != place}
+    return frozenset(moved) if len(moved) == 2 and set(moved) == set(moved.values()) else object()
 
 
 def _keeps_order(value: Value, kind: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,6 +28,8 @@ class LayerEffect:
     outputs: tuple[str | tuple[str, ...], ...] = ()
     takes_inplace: bool = False  # has an argument `inplace`
     positions: tuple[tuple[str, int], ...] = ()  # where the arguments stand that decide what it has
+    # the arguments that are its attributes: where they stand, and the defaults (`...` for none)
+    settings: tuple[tuple[str, int, object], ...] = ()
     on_request: bool = False  # has parameters where they are asked for
     training: _ByMode = ""  # what differs between train and eval mode
     container: bool = False
@@ -94,6 +97,27 @@ def _positions() -> dict[str, tuple[tuple[str, int], ...]]:
 
 
 @functools.cache
+def _settings() -> dict[str, tuple[tuple[str, int, object], ...]]:
+    """For each layer, what it keeps of its arguments: their names, where they stand, and their
+    defaults (`...` for none).
+    """
+    return {
+        name: tuple(
+            (setting.partition("=")[0], place, _default(setting))
+            for place, setting in enumerate(settings.split())
+            if setting != "."
+        )
+        for settings, names in _layer_file()["settings"].items()
+        for name in names.split()
+    }
+
+
+def _default(setting: str) -> object:
+    _, _, written = setting.partition("=")
+    return ast.literal_eval(written) if written else ...
+
+
+@functools.cache
 def parameters() -> frozenset[str]:
     """The names of the parameters of layers: `weight`, `in_proj_weight`."""
     groups = (group.get("parameters", "").split() for group in _layer_groups().values())
@@ -143,6 +167,7 @@ def layer(name: str) -> LayerEffect | None:
         outputs=_parts(group.get("outputs", "")),
         takes_inplace=short in _flagged("inplace"),
         positions=_positions().get(short, ()),
+        settings=_settings().get(short, ()),
         on_request=short in _flagged("on_request"),
         training=_by_mode(short),
         container=container,

@@ -64,6 +64,7 @@ def make_layer(m: Machine, call: Call) -> Abstract | None:
     )
     made.state["inplace"] = _is_in_place(m, effect, call)
     made.state["arguments"] = _by_name(effect, call)
+    made.state["settings"] = _settings(effect, call)
     if effect is None or effect.has_parameters or call.name.startswith("torch.nn.utils"):
         names = _parameter_names(effect, call)
         made.state["parameters"] = {
@@ -101,6 +102,18 @@ def _by_name(effect: LayerEffect | None, call: Call) -> dict[str, Abstract]:
     names = [name for name, _ in effect.positions] if effect is not None else []
     given = ((name, call.get(_position(effect, name, call), name)) for name in names)
     return {**call.kwargs, **{name: value for name, value in given if value is not None}}
+
+
+def _settings(effect: LayerEffect | None, call: Call) -> dict[str, Abstract]:
+    """What a layer keeps of its arguments: `dropout.p`, `linear.in_features`."""
+    made: dict[str, Abstract] = {}
+    for name, place, default in effect.settings if effect is not None else ():
+        given = call.get(place, name)
+        if given is not None:
+            made[name] = given
+        elif default is not ... and not call.open:
+            made[name] = Const(default)
+    return made
 
 
 def _parameter_names(effect: LayerEffect | None, call: Call) -> list[str]:
@@ -184,6 +197,7 @@ def _become(m: Machine, module: Instance, effect: LayerEffect, call: Call) -> No
             name: make_parameter(m, name, module.module, call)
             for name in _parameter_names(effect, call)
         }
+        module.state["settings"] = _settings(effect, call)
         module.attrs |= {name: own.get(name, NONE) for name in effect.parameters}
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence as ListOf
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import arguments, estimates, layouts, memory, tensors
+from gradlint.interpret import arguments, conditions, estimates, layouts, memory, tensors
+from gradlint.interpret.axes import rank
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.iteration import is_counted, iterates
 from gradlint.interpret.registry import (
@@ -22,6 +23,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
+from gradlint.ir import nodes as ir
 from gradlint.library.chance import is_random
 from gradlint.library.creation import as_declared_leaf
 from gradlint.library.effects import Effect, lookup
@@ -55,7 +57,7 @@ def result(
 ) -> Abstract:
     """What the operation gives: a tensor, or several."""
     plain = name.removeprefix("torch.").removeprefix("Tensor.").removeprefix("nn.functional.")
-    effect = _form(plain, args, call, effect)
+    effect = _form(m, plain, args, call, effect)
     if plain in _LISTS:
         return _several(m, name, args, call, effect, is_method)
     if effect is not None and effect.outputs is not None and _gives_several(plain, args, call):
@@ -112,7 +114,9 @@ _FLAGGED = {
 }
 
 
-def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -> Effect | None:
+def _form(
+    m: Machine, plain: str, args: list[Abstract], call: Call, effect: Effect | None
+) -> Effect | None:
     """The table's form of an operation that the arguments ask for."""
     if plain in ("max", "min", "median", "mode", "sum") and (
         "dim" in call.kwargs or _is_number(args, 1)
@@ -122,7 +126,7 @@ def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -
         return lookup(plain, "other") or effect
     if call.constant(None, "return_indices") is True:
         return lookup(plain, "indices") or effect
-    if plain == "scaled_dot_product_attention" and _is_fused(args, call):
+    if plain == "scaled_dot_product_attention" and _is_fused(m, args, call):
         return lookup(plain, "fused") or effect
     if plain == "pad" and call.constant(2, "mode") in ("reflect", "replicate"):
         return lookup(plain, "reflect") or effect
@@ -136,19 +140,26 @@ def _form(plain: str, args: list[Abstract], call: Call, effect: Effect | None) -
     return effect
 
 
-def _is_fused(args: list[Abstract], call: Call) -> bool:
+def _is_fused(m: Machine, args: list[Abstract], call: Call) -> bool:
     """Whether a fused kernel computes attention: in four dimensions, without dropout, no gradient
-    for the mask.
+    for the mask. Where a number that nobody knows is the share of dropout, it is asked for.
     """
-    mask = call.get(3, "attn_mask")
-    is_plain = call.open or (isinstance(mask, Tensor) and mask.node.requires_grad)
-    if (
-        is_plain
-        or call.constant(4, "dropout_p", 0.0 if call.get(4, "dropout_p") is None else None) != 0
-    ):
-        return False
+    mask, share = call.get(3, "attn_mask"), call.get(4, "dropout_p")
     query = args[0] if args else call.get(None, "query")
-    return isinstance(query, Tensor) and layouts.rank(query.node) == 4
+    if call.open or (isinstance(mask, Tensor) and mask.node.requires_grad):
+        return False
+    if not isinstance(query, Tensor) or rank(query.node) != _WITH_HEADS:
+        return False
+    asked = _written(call, 4, "dropout_p")
+    return share is None or not conditions.decide(m, share, asked, call.frame, default=False)
+
+
+def _written(call: Call, position: int, name: str) -> ir.Node:
+    """Where an argument is written down; the call itself where that is not seen."""
+    if not isinstance(call.node, ir.Call):
+        return call.node
+    by_name = (node for key, node in call.node.kwargs if key == name)
+    return next(by_name, (*call.node.args, *[call.node] * (position + 1))[position])
 
 
 def _is_number(args: list[Abstract], position: int) -> bool:
@@ -200,6 +211,7 @@ def _outputs(
 
 
 _MOST_PARTS = 8
+_WITH_HEADS = 4  # the axes of batches, heads, positions and numbers
 INDICES = Effect("indices", differentiable=False, dtype=DType.INTEGER)
 
 
@@ -295,7 +307,7 @@ def in_place(
 ) -> Tensor:
     """`tensor.name_(…)`."""
     before = tensor.node
-    effect = _form(name, [tensor, *args], call, effect)
+    effect = _form(m, name, [tensor, *args], call, effect)
     named = tensors.name_arguments(
         m, [NONE, *args], call.kwargs, call.node, call.frame, effect, method=True
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import estimates, layouts, shapes
+from gradlint.interpret import estimates, shapes
+from gradlint.interpret.axes import rank
 from gradlint.interpret.registry import (
     attribute,
     function,
@@ -85,7 +86,7 @@ def axes(m: Machine, tensor: Tensor) -> Abstract:
     """How many axes a tensor has; a number where the program writes down the sizes of what it is
     computed from.
     """
-    known = layouts.rank(tensor.node)
+    known = rank(tensor.node)
     if known is not None:
         return Const(known)
     return Unknown(

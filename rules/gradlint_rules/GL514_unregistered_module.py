@@ -106,7 +106,10 @@ _HELP = "Put them into `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `
 def check(paths: Paths) -> Iterator[Report]:
     """Every plain container of what a loss trains and no optimizer on any path holds."""
     found = dict(paths.some(_left_on))
-    lost = {at: found[at, made] for at, made in sorted(found) if _is_never_held((at, made), paths)}
+    lost: dict[Span, Fact] = {}
+    for place in sorted(found, key=lambda place: (place[0], _is_assumed(found[place]), place[1])):
+        if place[0] not in lost and _is_never_held(place, paths):
+            lost[place[0]] = found[place]
     for at, fact in lost.items():
         is_tensor = fact.text == _TENSOR
         what = (
@@ -131,7 +134,11 @@ def _is_only_believed(fact: Fact, paths: Paths) -> bool:
     """Whether a class out of view makes what lies in a container of a part: it can be one without
     parameters.
     """
-    return _is_part(paths) and fact.value is not None and fact.value.assumed
+    return _is_part(paths) and _is_assumed(fact)
+
+
+def _is_assumed(fact: Fact) -> bool:
+    return fact.value is not None and fact.value.assumed
 
 
 _Place = tuple[Span, Span]  # of the container, and of what lies in it

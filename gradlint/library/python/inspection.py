@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import conditions, registry
+from gradlint.interpret import conditions, defaults, registry
 from gradlint.interpret.lineage import canonical
 from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.storage import set_attribute, store
@@ -149,7 +149,10 @@ def getattr_(m: Machine, call: Call) -> Abstract:
     known = has(m, value, name)
     if default is not None and (known is False or (known is None and default is value)):
         return default
-    return m.attribute(value, name, call)
+    found = m.attribute(value, name, call)
+    if known is None and isinstance(default, Const) and isinstance(found, Unknown):
+        defaults.take(m, found.symbol, default)
+    return found
 
 
 def _any_attribute(m: Machine, call: Call, value: Abstract) -> Abstract:

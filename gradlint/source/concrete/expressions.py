@@ -60,6 +60,12 @@ def comma_end(places: Places, element: Any, end: CodePosition) -> CodePosition:
     return places.of(element.comma).end if isinstance(element.comma, cst.Comma) else end
 
 
+def _last_of(node: cst.Slice) -> cst.CSTNode:
+    """What comes last in a slice: a colon, where nothing follows it."""
+    colon = node.second_colon if isinstance(node.second_colon, cst.Colon) else None
+    return node.step or colon or node.upper or node.first_colon
+
+
 class Expressions:
     """Converts the expressions of one module; a method for each kind of libcst's nodes, found by
     its name.
@@ -174,8 +180,16 @@ class Expressions:
             and not isinstance(found[0], ast.Starred)
         ):
             return found[0]
-        end = comma_end(self.places, last, self.places.of(last).end)
+        end = comma_end(self.places, last, self._end_of_slice(last.slice))
         return ast.Tuple(found, LOAD, **self.places.between(self.places.of(elements[0]).start, end))
+
+    def _end_of_slice(self, node: cst.BaseSlice) -> CodePosition:
+        """Where an index ends; libcst counts the blanks behind a colon to a slice."""
+        return (
+            self.places.end(_last_of(node))
+            if isinstance(node, cst.Slice)
+            else self.places.of(node).end
+        )
 
     def _Index(self, node: cst.Index, _: ast.expr_context) -> ast.expr:
         return (
@@ -185,10 +199,7 @@ class Expressions:
         )
 
     def _Slice(self, node: cst.Slice, _: ast.expr_context) -> ast.expr:
-        colon = node.second_colon if isinstance(node.second_colon, cst.Colon) else None
-        place = self.places.across(
-            node.lower or node.first_colon, node.step or colon or node.upper or node.first_colon
-        )
+        place = self.places.across(node.lower or node.first_colon, _last_of(node))
         return ast.Slice(
             self.maybe(node.lower), self.maybe(node.upper), self.maybe(node.step), **place
         )
