@@ -152,6 +152,10 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
                 return []
             case ast.Call(func=ast.Attribute(attr=name, value=owner)) if name.endswith(
                 "_"
+            ) and _is_itself(owner, use):
+                return [(outer, tape.WRITTEN)]  # g.sub_(g.mean())
+            case ast.Call(func=ast.Attribute(attr=name, value=owner)) if name.endswith(
+                "_"
             ) and _is_gradient(owner):
                 return [(outer, READ)]
             case ast.Call(func=called) if f"{_DISTRIBUTED}{reach.last(called)}" in FUNCTIONS:
@@ -177,6 +181,13 @@ def _around(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.AST]:
     while (outer := parents.get(id(node))) is not None:
         yield outer
         node = outer
+
+
+def _is_itself(node: ast.AST, use: ast.Name) -> bool:
+    """Whether it is what the hook is handed, or the `data` of it."""
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        node = node.value
+    return isinstance(node, ast.Name) and node.id == use.id
 
 
 def _is_gradient(node: ast.AST) -> bool:
