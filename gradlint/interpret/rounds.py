@@ -198,7 +198,7 @@ class Rounds:
         """Runs the entry again with as many rounds of a loop as of one that trains, where a
         function that it calls trains: what one round takes over from another shows in the third.
         """
-        if loop.over and loop.round < self.batches and not m.session.contract:
+        if loop.over and loop.rounds < self.batches and not m.session.contract:
             self._admit(m, loop)
 
     def _takes_batches(self, m: Machine, loop: Loop) -> bool:
