@@ -97,6 +97,15 @@ def training(m: Machine, module: Instance | Object, at: Call) -> Abstract | None
     return Const(known) if isinstance(known, bool) else None
 
 
+@attribute(MODULE, "eps")
+def eps(m: Machine, module: Instance | Object, at: Call) -> Abstract | None:
+    """`norm.eps`: what a norm of torch was made with, which is above zero by its default."""
+    effect, given = module.state.get("effect"), module.state.get("arguments", {}).get("eps")
+    if effect is None or "eps" not in dict(effect.positions):
+        return None
+    return Const(1e-5) if given is None else given
+
+
 @method(MODULE, "requires_grad_")
 def requires_grad_(m: Machine, module: Abstract, call: Call) -> Abstract:
     refuse_in_transform(m, "requires_grad_", call)
