@@ -131,9 +131,9 @@ class _Analyzer:
         for path, entry in in_order([(path, record.entries) for path, record in made.items()]):
             results = made[path].results
             assert results is not None
-            results[entry] = self._result(path, entry, made[path].backwards)
+            result = results[entry] = self._result(path, entry, made[path].backwards)
             self.program.leave()
-            self.ran.take(entry, results[entry].executed, results[entry].reached)
+            self.ran.take(entry, result.executed, result.reached, bool(result.losses))
         if self.given.keeps:
             self._note_what_was_read(made)
         return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from gradlint import tape
+from gradlint import memo, tape
 from gradlint.interpret import (
     ahead,
     conditions,
@@ -22,6 +22,7 @@ from gradlint.interpret.symbols import Test
 from gradlint.interpret.tables import EXECUTE, handles
 from gradlint.interpret.values import Abstract
 from gradlint.ir import nodes as ir
+from gradlint.ir.walk import within
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -126,15 +127,42 @@ def _chosen(m: Machine, value: Abstract, node: ir.If, frame: Frame) -> bool:
     is_last_refusal = node.is_last and not node.otherwise and leaves(node.then)
     ends = _ends(node.otherwise, frame) or is_last_refusal
     is_refused = ends is not _ends(node.then, frame)
+    goes_on = not (leaves(node.then) and not leaves(node.otherwise))
+    recursing = _recursing(node, frame.function.name) if frame.function is not None else None
     return conditions.choose(
         m,
         value,
         node.test,
         frame,
-        default=ends if is_refused else not (leaves(node.then) and not leaves(node.otherwise)),
+        default=ends if is_refused else goes_on if recursing is not goes_on else not recursing,
         whole=node,
         keeps=filters.answer_that_keeps(node),
         is_refused=is_refused,
+    )
+
+
+@memo.of_programs
+def _recursing(node: ir.If, name: str) -> bool | None:
+    """The side on which a function of this name calls itself, where it does so on one alone.
+
+    With something unknown it would go on for as long as it may, so that a path begins with the
+    other side.
+
+    if isinstance(x, list): return [move(each) for each in x]
+    else: return x
+    """
+    then, otherwise = (_calls(block, name) for block in (node.then, node.otherwise))
+    return then if then is not otherwise else None
+
+
+def _calls(block: list[ir.Node], name: str) -> bool:
+    """Whether a block calls what has this name, not behind a further branch."""
+    inner = within([each for each in block if not isinstance(each, ir.If)])
+    called = (each.function for each in inner if isinstance(each, ir.Call))
+    return any(
+        (isinstance(each, ir.Name) and each.id == name)
+        or (isinstance(each, ir.Attribute) and each.name == name)
+        for each in called
     )
 
 

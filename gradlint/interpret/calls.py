@@ -181,22 +181,27 @@ def _back(m: Machine, run_it: Callable[[], Abstract]) -> Abstract:
 def _recurses(m: Machine, frame: Frame) -> bool:
     """Whether a function that is called runs already, as often as that shows anything."""
     active = m.running.count(frame.function.node)
-    return active >= MAX_RECURSION or (active >= MAX_UNKNOWN and _goes_astray(m, frame))
+    return active >= MAX_RECURSION or (active > 0 and _goes_astray(m, frame, active))
 
 
-def _goes_astray(m: Machine, frame: Frame) -> bool:
+def _goes_astray(m: Machine, frame: Frame, active: int) -> bool:
     """Whether a function that runs calls itself for nothing but parts of what is unknown: each
     level is like the last.
 
-    Where each has two items, four levels are fifteen calls that show what three do.
+    Where each has two items, four levels are fifteen calls that show what three do; what it was
+    called with itself shows as much, where that is unknown, too.
     """
     outer = next(
         other
         for other in reversed(m.frames)
         if other.function and other.function.node is frame.function.node
     )
-    fresh = [value for name, value in frame.locals.items() if value is not outer.locals.get(name)]
-    return bool(fresh) and not any(map(_says_something, fresh))
+    fresh = [name for name, value in frame.locals.items() if value is not outer.locals.get(name)]
+    if not fresh or any(_says_something(frame.locals[name]) for name in fresh):
+        return False
+    return active >= MAX_UNKNOWN or all(
+        isinstance(outer.locals.get(name), Unknown) for name in fresh
+    )
 
 
 def _says_something(value: Abstract) -> bool:

@@ -147,8 +147,28 @@ def number_of_samples(m: Machine, dataset: Abstract | None, call: Call) -> int |
             )
         case Instance():
             own = m.session.member_of(dataset.cls, "__len__")
-            return _whole(m, m.invoke(own, [dataset], call)) if own is not None else None
+            return _own_length(m, own, dataset, call) if own is not None else None
     return None
+
+
+def _own_length(m: Machine, own: Abstract, dataset: Instance, call: Call) -> int | None:
+    """What the `__len__` of a dataset of the program gives.
+
+    Not of a list whose items nothing is known of: where they come from a listing of files, those
+    that are shown stand for as many as there are.
+
+    self.names += [os.path.basename(path) for path in glob(pattern)]
+    """
+    m.state.pop("measured", None)
+    number = _whole(m, m.invoke(own, [dataset], call))
+    measured = m.state.get("measured")
+    is_shown = (
+        isinstance(measured, Sequence)
+        and bool(measured.items)
+        and not measured.left_out
+        and all(isinstance(each, Unknown) for each in measured.items)
+    )
+    return None if is_shown else number
 
 
 def _whole(m: Machine, value: Abstract | None) -> int | None:

@@ -357,17 +357,25 @@ class Ran:
     """What entries have run so far: functions, and calls of `backward`, by file and line."""
 
     executed: set[tuple[str, int]] = field(default_factory=set)
-    # by programs and drivers: no part is left to judge
+    # by programs that train and by drivers: no part is left to judge
     trained: set[tuple[str, int]] = field(default_factory=set)
     reached: set[tuple[str, int]] = field(default_factory=set)
 
     def take(
-        self, entry: Entry, executed: Iterable[tuple[str, int]], reached: Iterable[tuple[str, int]]
+        self,
+        entry: Entry,
+        executed: Iterable[tuple[str, int]],
+        reached: Iterable[tuple[str, int]],
+        has_loss: bool,
     ) -> None:
-        """Adds what an entry has run."""
+        """Adds what an entry has run, which has come to a loss or not.
+
+        A program that calls a model and back-propagates nothing (it prints a shape, or predicts)
+        judges none of its parts.
+        """
         self.executed.update(executed)
         self.reached.update(reached)
-        if judges(entry):
+        if judges(entry) and (entry.contract or has_loss):
             self.trained.update(executed)
 
     def through(self, path: Path, entry: Entry, backwards: Iterable[Written]) -> bool:

@@ -4,12 +4,15 @@ The square root of a sum of squares that can be zero: its derivative there is in
 
 ## What it does
 Reports `sqrt`, `x ** 0.5`, `pow(0.5)`, `rsqrt` and `hypot` of squares, of sums and means of squares
-(`mse_loss` among them), and of `(a² + b² - 2ab).clamp(min=0)`, on the way to a loss.
+(`mse_loss` among them), and of `(a² + b² - 2ab).clamp(min=0)`, on the way to a loss. So it does
+`acos(x.clamp(-1, 1))`, `asin` and `acosh(x.clamp(min=1))`, whose derivative is infinite at these
+very bounds.
 
 ## Why it matters
 The derivative of a root is `1 / (2 * sqrt(x))`. Where two points coincide, a prediction is exact or
 a frame is silent, it is infinite; times the zero derivative of the square it is NaN. With `+ eps`
-behind the root it stays NaN.
+behind the root it stays NaN. The cosine of two equal directions is 1, or a little more by rounding,
+which a clamp makes 1.
 
 ## Example
 ```python
@@ -47,6 +50,8 @@ optimizer.step()
 assert model.weight.isfinite().all()
 ```
 
+An angle is kept a little within the bounds: `torch.acos(cosine.clamp(-1 + 1e-6, 1 - 1e-6))`.
+
 ## What it does not report
 - Roots of what cannot be zero: `+ eps` and `clamp(min=eps)` inside; squares of `exp`, of what
   `rsample()` gives, and of parameters alone, unless these begin with zeros.
@@ -71,11 +76,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import FixSource, Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import PREDICTED, Value, ancestors, leaves, users_among
 from gradlint_rules.arrivals import Arrival
+from gradlint_rules.choices import CHOICES
 from gradlint_rules.encounters import encountered
-from gradlint_rules.guards import guarded_in
+from gradlint_rules.guards import guarded_in, undefined_at
+from gradlint_rules.limits import written_bounds
 from gradlint_rules.numbers import origin, zero_with
 from gradlint_rules.numeric import with_epsilon
 from gradlint_rules.signs import is_square
@@ -88,11 +95,21 @@ _HELP = (
     "Add a small number inside the root, `(x + 1e-12).sqrt()`, or use `norm`, whose gradient at "
     "zero is zero."
 )
+_HELP_BOUND = "Keep it a little within the bounds: `x.clamp(-1 + 1e-6, 1 - 1e-6)`."
 _ROOTS = frozenset(["sqrt", "rsqrt", "pow", "hypot"])
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """The roots of squares on the way to a loss."""
+    """The roots of squares on the way to a loss, and the angles of what is clamped to -1 and 1."""
+    for found in encountered(paths, _angles):
+        yield Report(
+            found.at,
+            f"{maker(found.value)} is taken of what a clamp makes 1{found.condition}: its gradient "
+            "there is not finite",
+            _HELP_BOUND,
+            found.related(),
+            hints={"asked": "yes", "bound": "yes"},
+        )
     for found in encountered(paths, _roots):
         cause = f"{maker(found.value)} is taken of squares that can be zero{found.condition}"
         hints = {"asked": "yes"} if _is_asked(found.value, found.arrival) else {}
@@ -118,6 +135,32 @@ def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
             id(inner) in asked for inner in zero_with(value.inputs[0])
         ):
             yield value.at, value
+
+
+def _angles(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
+    """What has no finite derivative at the bound that its argument is clamped to.
+
+    A bound of zero leaves it to what is clamped whether anything comes to it.
+    """
+    if not any(1 in undefined_at(name) for name in operations(arrival.sink, arrival.tape)):
+        return
+    values = taught(arrival.sink, arrival.tape)
+    angles = [value for value in values if _is_clamped_to_its_point(value)]
+    reported = _told(angles, values) if angles else set()
+    yield from ((value.at, value) for value in angles if id(value) not in reported)
+
+
+def _is_clamped_to_its_point(value: Value) -> bool:
+    """Whether a clamp makes some of its argument what it has no derivative at; not behind a choice,
+    which can have put something else there before.
+    """
+    points = [point for point in undefined_at(bare(value.op)) if point]
+    clamped = origin(value.inputs[0], selected=False) if points else value
+    return (
+        clamped.requires_grad
+        and not set(points).isdisjoint(written_bounds(clamped))
+        and bare(clamped.inputs[0].op) not in CHOICES
+    )
 
 
 def _told(roots: Sequence[Value], values: Sequence[Value]) -> set[int]:
@@ -185,4 +228,6 @@ def _is_root(value: Value) -> bool:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Takes the root of a little more."""
+    if finding.hints.get("bound"):
+        raise NoFixError("how near to the bounds it may come is not known")
     return unsafe("Take the root of a little more", with_epsilon(finding, source))

@@ -42,6 +42,11 @@ class Guarded:
     point: float
 
 
+def undefined_at(name: str) -> tuple[float, ...]:
+    """Where an operation of this name has no finite derivative: the points that are tried."""
+    return _POINTS.get(name, ())
+
+
 def guarded_in(values: Iterable[Value]) -> Iterator[Guarded]:
     """What the choices among these values guard in vain."""
     return (found for value in values if bare(value.op) in CHOICES for found in guarded(value))

@@ -27,6 +27,14 @@ _SPREADS = {
 }
 
 
+def written_bounds(value: Value) -> tuple[float, ...]:
+    """The numbers between which the last operation keeps all of `value`, where they are written."""
+    if bare(value.op) not in ("clamp", "clip"):
+        return ()
+    given = (value.argument(1, "min"), value.argument(2, "max"))
+    return tuple(each for each in given if isinstance(each, int | float))
+
+
 def is_within(value: Value, most: float) -> bool:
     """Whether an operation with a bound on both sides, and written factors, leave no number further
     from zero.

@@ -205,6 +205,7 @@ def length(m: Machine, call: Call) -> Abstract:
     if known is not None:
         if not isinstance(value, Sequence):
             return Const(known)
+        m.state["measured"] = value
         return counters.grows(
             m, value, Const(known, None, known + value.left_out if value.left_out else None)
         )
