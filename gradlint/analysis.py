@@ -198,7 +198,7 @@ def _replay(part: parallel.Batch, records: Mapping[Path, Record]) -> dict[Path, 
         result = records[path].result(entry)
         if result is None or result.was_run != ran.through(path, entry, records[path].backwards):
             return None
-        ran.take(entry, result.executed, result.reached, bool(result.losses))
+        ran.take(entry, result)
     return {path: records[path] for path in part}
 
 

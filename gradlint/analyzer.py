@@ -133,7 +133,7 @@ class _Analyzer:
             assert results is not None
             result = results[entry] = self._result(path, entry, made[path].backwards)
             self.program.leave()
-            self.ran.take(entry, result.executed, result.reached, bool(result.losses))
+            self.ran.take(entry, result)
         if self.given.keeps:
             self._note_what_was_read(made)
         return made
@@ -224,6 +224,7 @@ class _Analyzer:
             reached,
             losses,
             _branches(session),
+            session.leaves_open,
         )
 
     def _judged(

@@ -26,7 +26,8 @@ class Result:
     ran through it.
 
     `reached` are the calls of `backward` that it ran, by file and line; `losses` and `branches` are
-    what it has shown.
+    what it has shown. `leaves_open`: rules said nothing where sides that were not run may do what
+    they ask for.
 
     It holds as long as the parts of files that it `rests_on` are what they are.
     """
@@ -39,6 +40,7 @@ class Result:
     reached: tuple[tuple[str, int], ...] = ()
     losses: tuple[Loss, ...] = ()
     branches: tuple[Branch, ...] = ()
+    leaves_open: bool = False
 
 
 @dataclass(slots=True)
@@ -187,6 +189,7 @@ def _written_result(result: Result) -> list[Any]:
         result.reached,
         result.losses,
         _by_file(result.branches),
+        result.leaves_open,
     ]
 
 
@@ -249,7 +252,7 @@ def _related(written: list[Any]) -> Related:
 
 
 def _result(written: list[Any]) -> Result:
-    findings, gaps, executed, was_run, reached, losses, branches = written
+    findings, gaps, executed, was_run, reached, losses, branches, leaves_open = written
     return Result(
         tuple(
             Finding(code, name, Severity(severity), message, Span(*at), text,
@@ -263,4 +266,5 @@ def _result(written: list[Any]) -> Result:
         reached=tuple((path, line) for path, line in reached),
         losses=tuple(Loss(*each) for each in losses),
         branches=tuple(_branches(branches)),
+        leaves_open=leaves_open,
     )  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 
 from gradlint.analysis import analyze
 from gradlint.analyzer import tapes_of
+from gradlint.interpret import search, settling, sweeps
 from gradlint.tape import Backward
 
 HEAD = (
@@ -284,3 +285,48 @@ def test_among_results_that_a_comprehension_asks_for_their_kind_is_one_of_it(
     )
     found = analyze([program], select=lambda _: True).findings
     assert [finding.code for finding in found] == codes
+
+
+LEFT_OPEN = """\
+class Net(nn.Module):
+    def __init__(self, width=4):
+        super().__init__()
+        self.stages = [nn.Linear(width, width) for _ in range(2)]
+        self.head = nn.Linear(width, 1)
+    def forward(self, x):
+        for stage in self.stages:
+            x = stage(x)
+        return self.head(x)
+"""
+TRAINER = """\
+import other
+from model import Net
+
+model = Net()
+if other.asks():
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+else:
+    optimizer = torch.optim.SGD([*model.parameters(), *other.more()], lr=0.1)
+for x in torch.randn(3, 2, 4):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("steps", "found"), [(-1, ["GL514"]), (40_000, [])])
+def test_a_part_is_judged_by_itself_where_its_trainer_leaves_a_question_open(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, steps: int, found: list[str]
+) -> None:
+    """What is asked of the sides that were not run is whether an optimizer holds the layers: where
+    that is not known, the contract says what it can; where it is, as the trainer may hold them,
+    nothing does.
+    """
+    monkeypatch.setattr(search, "BUDGET", 1)
+    monkeypatch.setattr(sweeps, "IN_VAIN", 0)
+    monkeypatch.setattr(settling, "MOST_STEPS", steps)
+    (tmp_path / "model.py").write_text(HEAD + LEFT_OPEN, encoding="utf-8")
+    (tmp_path / "train.py").write_text(HEAD + TRAINER, encoding="utf-8")
+    checked = analyze([tmp_path / "model.py", tmp_path / "train.py"], select=lambda _: True)
+    assert [each.code for each in checked.findings] == found

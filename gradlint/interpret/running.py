@@ -92,6 +92,7 @@ def run_more(
     may = tape.May(0) if entry.contract else asked.unsettled
     more = list(settling.settle(session, run, may, asked.unturned))
     found = [*tapes, *more]
+    session.leaves_open = not more and bool(asked.unsettled)
     if more:
         _note_untaken(session, found)
     return found

@@ -67,6 +67,8 @@ class Session:
         self.looks_for_training = False
         self.has_learned = False  # a path has come to a backward or a step
         self.visited: dict[paths.Site, paths.Visited] = {}  # the branches that its paths have met
+        # whether rules said nothing, since sides that were not run may do what they ask for
+        self.leaves_open = False
         # whether a path has come to the end of the `__init__` that makes the entry's object
         self.makes = False
         self.made: set[str] = set()  # the attributes that the object had then, on any path

@@ -8,10 +8,11 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import Protocol
 
 from gradlint import memo
 from gradlint.contracts import contracts
-from gradlint.coverage import Written
+from gradlint.coverage import Loss, Written
 from gradlint.dataclass import dataclass
 from gradlint.interpret.gaps import BACKWARDS
 from gradlint.program.imports import in_package
@@ -352,31 +353,44 @@ def _backwards(tree: ast.AST, function: int, tests: tuple[ast.expr, ...]) -> Ite
         yield from _backwards(node, function, inner)
 
 
+class Shown(Protocol):
+    """What running an entry has shown: functions, and calls of `backward`, by file and line; its
+    losses, and whether rules said nothing where sides that were not run may do what they ask for.
+    """
+
+    @property
+    def executed(self) -> tuple[tuple[str, int], ...]: ...
+
+    @property
+    def reached(self) -> tuple[tuple[str, int], ...]: ...
+
+    @property
+    def losses(self) -> tuple[Loss, ...]: ...
+
+    @property
+    def leaves_open(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """What entries have run so far: functions, and calls of `backward`, by file and line."""
 
     executed: set[tuple[str, int]] = field(default_factory=set)
-    # by programs that train and by drivers: no part is left to judge
+    # by drivers, and by programs that train and leave no question open: no part is left to judge
     trained: set[tuple[str, int]] = field(default_factory=set)
     reached: set[tuple[str, int]] = field(default_factory=set)
 
-    def take(
-        self,
-        entry: Entry,
-        executed: Iterable[tuple[str, int]],
-        reached: Iterable[tuple[str, int]],
-        has_loss: bool,
-    ) -> None:
-        """Adds what an entry has run, which has come to a loss or not.
+    def take(self, entry: Entry, shown: Shown) -> None:
+        """Adds what an entry has run.
 
         A program that calls a model and back-propagates nothing (it prints a shape, or predicts)
-        judges none of its parts.
+        judges none of its parts; nor does one of which rules could not say what they ask for.
         """
-        self.executed.update(executed)
-        self.reached.update(reached)
-        if judges(entry) and (entry.contract or has_loss):
-            self.trained.update(executed)
+        self.executed.update(shown.executed)
+        self.reached.update(shown.reached)
+        has_judged = bool(shown.losses) and not shown.leaves_open
+        if judges(entry) and (entry.contract or has_judged):
+            self.trained.update(shown.executed)
 
     def through(self, path: Path, entry: Entry, backwards: Iterable[Written]) -> bool:
         """Whether another entry ran through this one, and left none of its calls of `backward`
