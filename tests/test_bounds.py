@@ -180,7 +180,7 @@ for _ in range(3):
 MODEL = "@register\ndef model{n}():\n    return torch.nn.Linear(4, 1)\n"
 
 
-def test_a_recursion_into_what_is_unknown_ends_at_its_second_level(
+def test_a_recursion_into_what_is_unknown_ends_where_a_level_is_like_the_last(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "train.py"
@@ -190,7 +190,7 @@ def test_a_recursion_into_what_is_unknown_ends_at_its_second_level(
         each.code
         for each in analysis.analyze([program], select=lambda code: code == "GL102").findings
     ] == ["GL102"]
-    monkeypatch.setattr(calls, "MAX_UNKNOWN", machine.MAX_RECURSION)
+    monkeypatch.setattr(calls, "_goes_astray", lambda *_: False)
     monkeypatch.setattr(calm, "SHARE", 1)  # else its later calls are not run at all
     assert steps(program) > 2 * short
 

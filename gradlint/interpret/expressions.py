@@ -29,11 +29,15 @@ from gradlint.interpret.values import (
     is_small,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
+from gradlint.ir.lower import body
+from gradlint.ir.walk import within
 from gradlint.tape import GLANCES
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
     from gradlint.interpret.scopes import Frame
+
+_MOST_WRAPPERS = 8  # of one function that are looked into
 
 
 @handles(EVALUATE, ir.Literal)
@@ -126,7 +130,9 @@ def _arguments(
     return values, is_open
 
 
-def _wanted(m: Machine, function: Abstract, named: Collection[str | None]) -> int:
+def _wanted(
+    m: Machine, function: Abstract, named: Collection[str | None], depth: int = _MOST_WRAPPERS
+) -> int:
     """How many arguments a function of the program needs by position: `f(x, *batch, optimizer)`
     fills them all.
     """
@@ -145,14 +151,32 @@ def _wanted(m: Machine, function: Abstract, named: Collection[str | None]) -> in
             )
         case _:
             own = None
-    if not isinstance(own, Function) or any(
-        parameter.kind == "args" for parameter in own.node.parameters
-    ):
+    if not isinstance(own, Function):
         return 0
+    rest = next((each.name for each in own.node.parameters if each.kind == "args"), None)
+    if rest is not None:
+        before, wrapped = _handed_on(own, rest) if depth else (0, None)
+        return 0 if wrapped is None else max(_wanted(m, wrapped, named, depth - 1) - before, 0)
     taken = [
         parameter for parameter in own.node.parameters[bound:] if parameter.kind == "positional"
     ]
     return sum(parameter.default is None and parameter.name not in named for parameter in taken)
+
+
+def _handed_on(function: Function, rest: str) -> tuple[int, Abstract | None]:
+    """What a wrapper hands its `*args` on to, a function that it is a closure over, and how many
+    arguments stand before them: `return function(*args, **kwargs)`.
+    """
+    for node in within(body(function.node)):
+        if not isinstance(node, ir.Call) or not isinstance(node.function, ir.Name):
+            continue
+        for before, each in enumerate(node.args):
+            if isinstance(each, ir.Star) and isinstance(each.value, ir.Name):
+                frame: Frame | None = function.scope if each.value.id == rest else None
+                while frame is not None and node.function.id not in frame.locals:
+                    frame = frame.parent
+                return before, None if frame is None else frame.locals[node.function.id]
+    return 0, None
 
 
 @handles(EVALUATE, ir.Display)
