@@ -1036,7 +1036,8 @@ UNSAID = {
     "methods of texts": 1, "texts formatted": 5, "dict views": 1, "dicts compared": 6,
     "dicts made": 2, "generators of several": 3, "generators that end": 2, "stars": 1,
     "exceptions with parts": 1, "classes in depth": 2, "attributes of classes": 1,
-    "slow regular expressions": 2, "parts of regular expressions": 3, "kinds of parameters": 3, "operators by function": 5, "strings of several": 2,
+    "slow regular expressions": 2, "parts of regular expressions": 3,
+    "kinds of parameters": 3, "operators by function": 5, "strings of several": 2,
 }  # fmt: skip
 
 
