@@ -97,6 +97,7 @@ from gradlint_rules.order import (
     whole_call,
 )
 from gradlint_rules.starved import Starved, Why, starved
+from gradlint_rules.thawing import thawed_behind
 from gradlint_rules.uncut import unsafe, values_of
 from gradlint_rules.words import backward, loss_of, when
 
@@ -158,6 +159,8 @@ def fix(finding: Finding, source: FixSource) -> Fix:
         if isinstance(node, ast.Call) and node.lineno in lines and node.args
     ]
     freezing = _freezing(finding, source)
+    if freezing is not None and (thawed := thawed_behind(freezing, source)):
+        return unsafe("Unfreeze it when the context ends", thawed)
     for call in made:
         modules = {source.operand(each) for each in _given(call, source)}
         if len(modules) != 1:

@@ -62,7 +62,7 @@ backward or set a gradient by hand: it does not show what these make of the grad
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Role, Severity
 from gradlint.paths import Paths
@@ -79,10 +79,11 @@ from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, accounts_on, key
 from gradlint_rules.cached import of_tape
 from gradlint_rules.clearing import cleared_before, cleared_before_loop
+from gradlint_rules.frames import crossing, hints_of
 from gradlint_rules.halves import halves
 from gradlint_rules.probed import beside_probes
 from gradlint_rules.training import stepped_in_window, stepped_late
-from gradlint_rules.uncut import safe, unsafe
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.uses import is_late
 from gradlint_rules.words import backward, places, to_sink
 
@@ -188,21 +189,25 @@ def _is_put_back(account: Account, update: Update, wiped: Wiped) -> bool:
 
 def _report(account: Account, update: Update, wiped: Wiped) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
+    hints: Mapping[str, str]
     if not update.fresh and is_late(update, wiped):
         message = (
             f"`{name}` steps before {backward(wiped.sink)} of its round, whose gradients are "
             "cleared before "
             "the next one: no step finds any"
         )
-        help_, hints = "Step after the backward, before the gradients are cleared.", {"late": "yes"}
+        help_ = "Step after the backward, before the gradients are cleared."
+        hints = {"late": "yes"}
     else:
         message = (
             f"the gradients of {backward(wiped.sink)} are cleared before `{name}` steps: the "
             "step finds "
         )
-        help_, hints = _HELP, {}
+        help_ = _HELP
+        hints = {}
         if not update.fresh:
             message += "none"
+            hints = hints_of(wiped.clearing, wiped.sink, update.step)
         elif key(update.fresh[-1]) == key(wiped.sink):
             message += (
                 f"only those of the last round{'s' * (update.fresh[0] is not update.fresh[-1])}"
@@ -229,4 +234,5 @@ def fix(finding: Finding, source: FixSource) -> Fix | None:
         return unsafe("Clear the gradients before the loop", cleared_before_loop(finding, source))
     if finding.hints.get("step"):
         return unsafe("Step before they are cleared", stepped_in_window(finding, source))
-    return safe("Clear the gradients before the backward", cleared_before(finding, source))
+    edits = cleared_before(finding, source)
+    return crossing("Clear the gradients before the backward", edits, finding)

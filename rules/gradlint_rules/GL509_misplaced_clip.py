@@ -67,9 +67,10 @@ from gradlint_rules import alone
 from gradlint_rules.accounts import Account, Clipped, Key, accounts_on, key
 from gradlint_rules.alone import Alone
 from gradlint_rules.cached import of_tape
+from gradlint_rules.frames import crossing, hints_of
 from gradlint_rules.held import identities, reached, share
 from gradlint_rules.training import clipped_between
-from gradlint_rules.uncut import safe, unsafe
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import accumulations_on, is_counted
 from gradlint_rules.words import backward, places
 
@@ -217,11 +218,13 @@ def _report(account: Account, clipped: Clipped) -> Report:
     name = account.optimizer.name or account.optimizer.cls or "optimizer"
     message = f"gradients are clipped {where}: `{name}` steps with gradients of any size"
     step = next(update.step for update in account.updates)
+    used = next((update for update in account.updates if update.fresh), None)
     return Report(
         clipped.clip.at,
         message,
         _HELP,
         places(clipped.clip.at, Related(step.at, "the step", Role.STEP)),
+        hints=hints_of(clipped.clip, used.fresh[-1], used.step) if used is not None else {},
     )
 
 
@@ -262,7 +265,8 @@ def fix(finding: Finding, source: FixSource) -> Fix | None:
     norm.
     """
     if not finding.hints.get("window"):
-        return safe("Clip between the backward and the step", clipped_between(finding, source))
+        edits = clipped_between(finding, source)
+        return crossing("Clip between the backward and the step", edits, finding)
     if not isinstance(source.statement(finding.at), ast.Expr):
         return None
     return unsafe("Clip once, right before the step", clipped_between(finding, source))

@@ -65,8 +65,8 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import End, May, OptimizerStep, SchedulerStep, Tape
 from gradlint_rules.accounts import Key, key
+from gradlint_rules.frames import crossing, hints_of
 from gradlint_rules.training import scheduled_after
-from gradlint_rules.uncut import safe
 from gradlint_rules.words import is_out_of_view, places
 
 SEVERITY = Severity.WARNING
@@ -200,9 +200,11 @@ def _report(event: SchedulerStep, step: OptimizerStep) -> Report:
         message,
         _HELP,
         places(event.at, Related(step.at, "the optimizer's first step comes later", Role.STEP)),
+        hints=hints_of(event, event, step),
     )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Steps the scheduler after the optimizer."""
-    return safe("Step the scheduler after the optimizer", scheduled_after(finding, source))
+    edits = scheduled_after(finding, source)
+    return crossing("Step the scheduler after the optimizer", edits, finding)

@@ -7,6 +7,7 @@ import ast
 from gradlint.finding import Edit, Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import call_of, closure, last_update, optimizer_of
+from gradlint_rules.frames import meeting, moved_after, moved_before
 from gradlint_rules.order import (
     calls_of,
     nested,
@@ -48,8 +49,22 @@ def cleared_before(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     except NoFixError:
         pass
     step = related_statement(finding, Role.STEP, source)
+    if "first" in finding.hints and source.scope(step) is not source.scope(clearing):
+        return _cleared_where_they_meet(clearing, finding, source)
     here, there = together(clearing, step, source)
     return source.move_after([clearing], last_update(there, source))
+
+
+def _cleared_where_they_meet(
+    clearing: ast.stmt, finding: Finding, source: FixSource
+) -> tuple[Edit, ...]:
+    """The clearing of another function moved before what leads to the backward, or else behind
+    what leads to the step.
+    """
+    backward, step = meeting(finding, source)
+    if step in source.block(backward) and not _needs_gradients(clearing, source):
+        return moved_before(clearing, backward, finding, source)
+    return moved_after(clearing, last_update(step, source), finding, source)
 
 
 def _needs_gradients(clearing: ast.stmt, source: FixSource) -> bool:

@@ -8,6 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from gradlint.finding import Edit, Finding
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import PLACES
+from gradlint_rules.order import called_name, calls_of
+from gradlint_rules.uncut import values_of
+
+_WAYS = 3  # a name, a function that returns a name, and what that stands for
 
 
 def kept_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -22,11 +26,46 @@ def kept_detached(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     )
     inner = kept[0]
     if isinstance(inner, ast.Name) and inner.id in arguments:
+        if parts := list(dict.fromkeys(_handed(inner, finding, source))):
+            return tuple(source.replace(each, f"{source.operand(each)}.detach()") for each in parts)
         is_tensor, imports = source.reference("torch.is_tensor")
         name = inner.id
         line = f"{name} = {name}.detach() if {is_tensor}({name}) else {name}"
         return (*source.before(statement, line), *imports)
     return tuple(source.replace(each, f"{source.operand(each)}.detach()") for each in kept)
+
+
+def _handed(parameter: ast.Name, finding: Finding, source: FixSource) -> Iterator[ast.expr]:
+    """What is kept, where a record or dict that holds it is made to be handed to the function."""
+    function = source.scope(parameter)
+    if isinstance(function, ast.Module) or parameter.id in _titles(finding):
+        return
+    for call in calls_of(source.tree, function.name):
+        for given in (*call.args, *(word.value for word in call.keywords)):
+            for made in _made(given, source, _WAYS):
+                yield from _named(_parts(made), _titles(finding), source)
+
+
+def _made(given: ast.expr, source: FixSource, ways: int) -> Iterator[ast.expr]:
+    """The expressions that make what is given: by a name, or in a function of the file."""
+    yield given
+    if not ways:
+        return
+    if isinstance(given, ast.Name):
+        for value in values_of(given, source, given):
+            yield from _made(value, source, ways - 1)
+    if isinstance(given, ast.Call):
+        for value in _returned(called_name(given), source):
+            yield from _made(value, source, ways - 1)
+
+
+def _returned(name: str, source: FixSource) -> Iterator[ast.expr]:
+    """What the functions of this name return."""
+    for function in ast.walk(source.tree):
+        if isinstance(function, ast.FunctionDef) and function.name == name:
+            for node in ast.walk(function):
+                if isinstance(node, ast.Return) and node.value is not None:
+                    yield node.value
 
 
 def _kept(statement: ast.stmt, finding: Finding, source: FixSource) -> list[ast.expr]:

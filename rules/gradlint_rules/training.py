@@ -8,6 +8,7 @@ from gradlint.finding import Edit, Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import back_propagated, last_update
 from gradlint_rules.clearing import clearing_statement
+from gradlint_rules.frames import meeting, moved_after, moved_before
 from gradlint_rules.order import (
     calls_of,
     names_of,
@@ -46,10 +47,11 @@ def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     step = related_statement(finding, Role.STEP, source)
     clip = source.statement(finding.at)
     for call in calls_of(source.tree, "register_step_post_hook"):
-        if source.text(call.args[0]) == getattr(source.scope(clip), "name", "") and isinstance(
-            call.func, ast.Attribute
-        ):
+        if isinstance(call.func, ast.Attribute) and _is_hooked(clip, call.args[0], source):
             return (source.replace_name(call.func, "register_step_pre_hook"),)
+    if "first" in finding.hints and not _are_beside(clip, step, source):
+        _, update = meeting(finding, source)
+        return moved_before(clip, update, finding, source)
     here, there = together(clip, step, source)
     is_loop = isinstance(here, ast.For | ast.While) and any(
         True for _ in calls_of(here, "backward")
@@ -57,12 +59,35 @@ def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     return source.move_before([clip if is_loop else here], there)
 
 
+def _is_hooked(clip: ast.stmt, hook: ast.expr, source: FixSource) -> bool:
+    """Whether a statement stands in the function that is given as a hook, or in one that the
+    function makes which is called for it: `clip_hook(limit)`.
+    """
+    functions = {
+        outer.name
+        for outer in source.around(clip)
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    made = hook.func if isinstance(hook, ast.Call) else hook
+    return isinstance(made, ast.Name | ast.Attribute) and (
+        source.text(made).rpartition(".")[2] in functions
+    )
+
+
 def scheduled_after(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """The scheduler's step moved behind the optimizer's."""
     schedule = source.statement(finding.at)
     step = related_statement(finding, Role.STEP, source)
+    if "first" in finding.hints and not _are_beside(schedule, step, source):
+        _, update = meeting(finding, source)
+        return moved_after(schedule, last_update(update, source), finding, source)
     here, there = together(schedule, step, source)
     return source.move_after([here], last_update(there, source))
+
+
+def _are_beside(one: ast.stmt, other: ast.stmt, source: FixSource) -> bool:
+    """Whether two statements are of one function."""
+    return source.scope(one) is source.scope(other)
 
 
 def stepped(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
