@@ -71,6 +71,8 @@ class Assembler:
 
     def _note(self, note: Note) -> None:
         self.turns.visit(note.place, note.step, note.kind in BUSY, note.facts.get("direct", False))
+        if note.facts.get("running"):
+            self.turns.rounds.remain(note.place)
         if note.kind == "batch":
             self.turns.fetched(note)
         maker = _MAKERS.get(note.kind)

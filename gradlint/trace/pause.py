@@ -56,3 +56,20 @@ class Pause:
                 self.__enter__()
 
         return call
+
+
+class Underway:
+    """The step of an optimizer that runs: its pause, and what is done once when it is over."""
+
+    __slots__ = ("_finish", "_is_over", "pause")
+
+    def __init__(self, pause: Pause, finish: Callable[[bool], None]) -> None:
+        self.pause = pause
+        self._finish = finish
+        self._is_over = False
+
+    def end(self, running: bool = False) -> None:
+        """The parameters are updated; hooks behind the step come while its call is `running`."""
+        if not self._is_over:
+            self._is_over = True
+            self._finish(running)

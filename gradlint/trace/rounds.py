@@ -47,6 +47,7 @@ class _Activation:
     batches: tuple[int, ...] = ()
     call: int = -1  # below the call at this instruction
     busy: bool = False  # a backward or a step happened since the innermost loop last went round
+    is_in_call: bool = False  # the call that was visited last runs still
 
 
 class Rounds:
@@ -102,6 +103,12 @@ class Rounds:
             for _ in batches[shared:]:
                 yield self._begin(state, called(place[0].code, place[0].instruction))
         state.batches, state.call = batches, place[0].instruction
+
+    def remain(self, place: Place) -> None:
+        """The call at `place`, which was visited, runs still: what is called next is called by it,
+        as the hooks behind a step are.
+        """
+        self._activations[place[0].activation].is_in_call = True
 
     def around(self, frame: Frame) -> tuple[Loop, ...]:
         """The loops in whose rounds a frame is, outermost first."""
@@ -159,6 +166,7 @@ class Rounds:
             state.busy = False
         for loop in around[len(state.rounds) :]:
             yield self._begin(state, loop)
+        state.is_in_call = state.is_in_call and frame.instruction == state.instruction
         state.instruction, state.child = frame.instruction, child
         # a loop further out may have gone round as well
         state.counters = frame.counters or state.counters[:turned]
@@ -182,7 +190,8 @@ class Rounds:
         if frame.instruction < state.instruction:
             return common - 1
         is_another = once if child == state.child else not state.batches
-        again = frame.instruction == state.instruction and is_another and state.busy
+        is_left = is_another and not (state.is_in_call and child)
+        again = frame.instruction == state.instruction and is_left and state.busy
         return common - 1 if again else None
 
 

@@ -25,7 +25,7 @@ from gradlint.trace.gradmode import GradMode
 from gradlint.trace.memory import Memory
 from gradlint.trace.movement import Movement
 from gradlint.trace.names import Names
-from gradlint.trace.pause import Pause
+from gradlint.trace.pause import Pause, Underway
 from gradlint.trace.private import enter_mode, lacking, pop_mode, top_mode
 from gradlint.trace.recorder import Recorder
 from gradlint.trace.records import Held, Note, Op, serial
@@ -77,6 +77,7 @@ class Session:
         self._is_on = False
         self.depth = 0
         self.stepping = False
+        self.underway: Underway | None = None
         self.cleared: list[Clearing] = []  # during the step that runs
         self.scaler_stepped = False
         self.in_train = self.in_apply = self.scheduling = self.is_tapped = False

@@ -79,7 +79,7 @@ from gradlint_rules import computed
 from gradlint_rules.accounts import Account, Key, Update, Wiped, accounts, accounts_on, key
 from gradlint_rules.cached import of_tape
 from gradlint_rules.clearing import cleared_before, cleared_before_loop
-from gradlint_rules.frames import crossing, hints_of
+from gradlint_rules.frames import hints_of
 from gradlint_rules.halves import halves
 from gradlint_rules.probed import beside_probes
 from gradlint_rules.training import stepped_in_window, stepped_late
@@ -207,7 +207,8 @@ def _report(account: Account, update: Update, wiped: Wiped) -> Report:
         hints = {}
         if not update.fresh:
             message += "none"
-            hints = hints_of(wiped.clearing, wiped.sink, update.step)
+            is_alone = len({key(each.sink) for each in update.wiped}) == 1  # not a probe's, too
+            hints = hints_of(wiped.clearing, wiped.sink, update.step) if is_alone else {}
         elif key(update.fresh[-1]) == key(wiped.sink):
             message += (
                 f"only those of the last round{'s' * (update.fresh[0] is not update.fresh[-1])}"
@@ -234,5 +235,4 @@ def fix(finding: Finding, source: FixSource) -> Fix | None:
         return unsafe("Clear the gradients before the loop", cleared_before_loop(finding, source))
     if finding.hints.get("step"):
         return unsafe("Step before they are cleared", stepped_in_window(finding, source))
-    edits = cleared_before(finding, source)
-    return crossing("Clear the gradients before the backward", edits, finding)
+    return cleared_before("Clear the gradients before the backward", finding, source)

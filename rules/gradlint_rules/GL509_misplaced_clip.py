@@ -67,7 +67,7 @@ from gradlint_rules import alone
 from gradlint_rules.accounts import Account, Clipped, Key, accounts_on, key
 from gradlint_rules.alone import Alone
 from gradlint_rules.cached import of_tape
-from gradlint_rules.frames import crossing, hints_of
+from gradlint_rules.frames import hints_of
 from gradlint_rules.held import identities, reached, share
 from gradlint_rules.training import clipped_between
 from gradlint_rules.uncut import unsafe
@@ -265,8 +265,8 @@ def fix(finding: Finding, source: FixSource) -> Fix | None:
     norm.
     """
     if not finding.hints.get("window"):
-        edits = clipped_between(finding, source)
-        return crossing("Clip between the backward and the step", edits, finding)
+        return clipped_between("Clip between the backward and the step", finding, source)
     if not isinstance(source.statement(finding.at), ast.Expr):
         return None
-    return unsafe("Clip once, right before the step", clipped_between(finding, source))
+    message = "Clip once, right before the step"
+    return unsafe(message, clipped_between(message, finding, source).edits)

@@ -65,7 +65,7 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import End, May, OptimizerStep, SchedulerStep, Tape
 from gradlint_rules.accounts import Key, key
-from gradlint_rules.frames import crossing, hints_of
+from gradlint_rules.frames import hints_of
 from gradlint_rules.training import scheduled_after
 from gradlint_rules.words import is_out_of_view, places
 
@@ -206,5 +206,4 @@ def _report(event: SchedulerStep, step: OptimizerStep) -> Report:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Steps the scheduler after the optimizer."""
-    edits = scheduled_after(finding, source)
-    return crossing("Step the scheduler after the optimizer", edits, finding)
+    return scheduled_after("Step the scheduler after the optimizer", finding, source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradlint.finding import Edit, Finding, Role
+from gradlint.finding import Edit, Finding, Fix, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import call_of, closure, last_update, optimizer_of
 from gradlint_rules.frames import meeting, moved_after, moved_before
@@ -15,6 +15,7 @@ from gradlint_rules.order import (
     together,
     whole_call,
 )
+from gradlint_rules.uncut import safe
 
 
 def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -38,33 +39,33 @@ def cleared_each_round(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     return source.after(last_update(step, source), line)
 
 
-def cleared_before(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+def cleared_before(message: str, finding: Finding, source: FixSource) -> Fix:
     """The clearing moved before the backward, or else behind the step."""
     clearing = clearing_statement(finding, source)
     try:
         backward = related_statement(finding, Role.BACKWARD, source)
         here, there = together(clearing, backward, source)
         if here is clearing and not _needs_gradients(clearing, source):
-            return source.move_before([clearing], there)
+            return safe(message, source.move_before([clearing], there))
     except NoFixError:
         pass
     step = related_statement(finding, Role.STEP, source)
     if "first" in finding.hints and source.scope(step) is not source.scope(clearing):
-        return _cleared_where_they_meet(clearing, finding, source)
+        return _cleared_where_they_meet(message, clearing, finding, source)
     here, there = together(clearing, step, source)
-    return source.move_after([clearing], last_update(there, source))
+    return safe(message, source.move_after([clearing], last_update(there, source)))
 
 
 def _cleared_where_they_meet(
-    clearing: ast.stmt, finding: Finding, source: FixSource
-) -> tuple[Edit, ...]:
+    message: str, clearing: ast.stmt, finding: Finding, source: FixSource
+) -> Fix:
     """The clearing of another function moved before what leads to the backward, or else behind
     what leads to the step.
     """
     backward, step = meeting(finding, source)
     if step in source.block(backward) and not _needs_gradients(clearing, source):
-        return moved_before(clearing, backward, finding, source)
-    return moved_after(clearing, last_update(step, source), finding, source)
+        return moved_before(message, clearing, backward, finding, source)
+    return moved_after(message, clearing, last_update(step, source), finding, source)
 
 
 def _needs_gradients(clearing: ast.stmt, source: FixSource) -> bool:

@@ -13,7 +13,7 @@ import ast
 import itertools
 from collections.abc import Mapping, Sequence
 
-from gradlint.finding import Edit, Finding, Fix, Span
+from gradlint.finding import Finding, Fix, Span
 from gradlint.rule import FixSource, NoFixError
 from gradlint.tape import Event
 from gradlint_rules.order import called_name, calls_of, together, whole_call
@@ -61,29 +61,23 @@ def meeting(finding: Finding, source: FixSource) -> tuple[ast.stmt, ast.stmt]:
 
 
 def moved_before(
-    statement: ast.stmt, anchor: ast.stmt, finding: Finding, source: FixSource
-) -> tuple[Edit, ...]:
+    message: str, statement: ast.stmt, anchor: ast.stmt, finding: Finding, source: FixSource
+) -> Fix:
     """A call of another function moved before a statement of the function where two events meet."""
     statement, lines = _carried(statement, finding, source)
     if lines:
-        return (*source.remove(statement), *source.before(anchor, *lines))
-    return source.move_before([statement], _beside(statement, anchor, source))
+        return unsafe(message, (*source.remove(statement), *source.before(anchor, *lines)))
+    return safe(message, source.move_before([statement], _beside(statement, anchor, source)))
 
 
 def moved_after(
-    statement: ast.stmt, anchor: ast.stmt, finding: Finding, source: FixSource
-) -> tuple[Edit, ...]:
+    message: str, statement: ast.stmt, anchor: ast.stmt, finding: Finding, source: FixSource
+) -> Fix:
     """A call of another function moved behind a statement of the function where two events meet."""
     statement, lines = _carried(statement, finding, source)
     if lines:
-        return (*source.remove(statement), *source.after(anchor, *lines))
-    return source.move_after([statement], _beside(statement, anchor, source))
-
-
-def crossing(message: str, edits: tuple[Edit, ...], finding: Finding) -> Fix:
-    """A fix that is safe as long as nothing moves from one function into another."""
-    is_across = finding.hints.get("out") or finding.hints.get("into")
-    return unsafe(message, edits) if is_across else safe(message, edits)
+        return unsafe(message, (*source.remove(statement), *source.after(anchor, *lines)))
+    return safe(message, source.move_after([statement], _beside(statement, anchor, source)))
 
 
 def _beside(statement: ast.stmt, anchor: ast.stmt, source: FixSource) -> ast.stmt:

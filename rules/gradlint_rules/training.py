@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradlint.finding import Edit, Finding, Role
+from gradlint.finding import Edit, Finding, Fix, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import back_propagated, last_update
 from gradlint_rules.clearing import clearing_statement
@@ -17,6 +17,7 @@ from gradlint_rules.order import (
     together,
     whole_call,
 )
+from gradlint_rules.uncut import safe
 
 
 def stepped_late(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -42,21 +43,22 @@ def stepped_in_window(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     return source.before(clearing, source.text(step))
 
 
-def clipped_between(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+def clipped_between(message: str, finding: Finding, source: FixSource) -> Fix:
     """The clipping moved right before the step; a hook behind it made one before it."""
     step = related_statement(finding, Role.STEP, source)
     clip = source.statement(finding.at)
     for call in calls_of(source.tree, "register_step_post_hook"):
         if isinstance(call.func, ast.Attribute) and _is_hooked(clip, call.args[0], source):
-            return (source.replace_name(call.func, "register_step_pre_hook"),)
+            renamed = source.replace_name(call.func, "register_step_pre_hook")
+            return safe(message, (renamed,))
     if "first" in finding.hints and not _are_beside(clip, step, source):
         _, update = meeting(finding, source)
-        return moved_before(clip, update, finding, source)
+        return moved_before(message, clip, update, finding, source)
     here, there = together(clip, step, source)
     is_loop = isinstance(here, ast.For | ast.While) and any(
         True for _ in calls_of(here, "backward")
     )
-    return source.move_before([clip if is_loop else here], there)
+    return safe(message, source.move_before([clip if is_loop else here], there))
 
 
 def _is_hooked(clip: ast.stmt, hook: ast.expr, source: FixSource) -> bool:
@@ -74,15 +76,16 @@ def _is_hooked(clip: ast.stmt, hook: ast.expr, source: FixSource) -> bool:
     )
 
 
-def scheduled_after(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+def scheduled_after(message: str, finding: Finding, source: FixSource) -> Fix:
     """The scheduler's step moved behind the optimizer's."""
     schedule = source.statement(finding.at)
     step = related_statement(finding, Role.STEP, source)
     if "first" in finding.hints and not _are_beside(schedule, step, source):
         _, update = meeting(finding, source)
-        return moved_after(schedule, last_update(update, source), finding, source)
+        behind = last_update(update, source)
+        return moved_after(message, schedule, behind, finding, source)
     here, there = together(schedule, step, source)
-    return source.move_after([here], last_update(there, source))
+    return safe(message, source.move_after([here], last_update(there, source)))
 
 
 def _are_beside(one: ast.stmt, other: ast.stmt, source: FixSource) -> bool:

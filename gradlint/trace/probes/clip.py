@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from gradlint.trace.probes.optimizer import is_spent, used_up
 from gradlint.trace.session import Session
+from gradlint.trace.spent import is_spent, used_up
 
 _NAMES = (
     "clip_grad_norm_",

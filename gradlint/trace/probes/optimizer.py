@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,9 +13,11 @@ from gradlint.tape import Kind
 from gradlint.trace.capture import is_captured
 from gradlint.trace.counting import counted
 from gradlint.trace.frames import nearest
+from gradlint.trace.pause import Underway
 from gradlint.trace.records import Held
 from gradlint.trace.refusals import refusals
 from gradlint.trace.session import Session, Stop
+from gradlint.trace.spent import is_spent, used_up
 from gradlint.trace.steppers import Clearing, Stepper
 
 Optimizer = torch.optim.Optimizer
@@ -124,23 +125,6 @@ def _made(session: Session, optimizer: Any) -> None:
     session.happened("optimizer", stepper=stepper, leaves=_leaves(session, optimizer))
 
 
-def is_spent(session: Session, parameters: Any) -> bool:
-    """Whether a generator, or what filters one, was used up before; one that gives nothing by
-    itself was not.
-    """
-    if any(parameters is each for each in session.read_out):
-        return True
-    if isinstance(parameters, types.GeneratorType):
-        return parameters.gi_frame is None
-    sources = parameters.__reduce__()[1] if isinstance(parameters, (filter, map, zip)) else ()
-    return any(is_spent(session, each) for each in sources)
-
-
-def used_up(session: Session) -> None:
-    """A generator of parameters gives none any more."""
-    session.happened("fact", what="exhausted", detail="")
-
-
 def _leaves(session: Session, optimizer: Any) -> list[Any]:
     """What the optimizer holds that no backward fills: tensors that are no leaves."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
@@ -194,8 +178,10 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
         closure = args[0] if args else kwargs.get("closure")
         session.guarded(_before, session, self)
         session.stepping = True
+        end = functools.partial(_end, session, self, callable(closure))
         try:
             with session.paused() as pause:
+                underway = session.underway = Underway(pause, end)
                 if callable(closure) and args:
                     args = (_recorded(session, pause.lifted(closure)), *args[1:])
                 elif callable(closure):
@@ -203,15 +189,19 @@ def _step(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
                 with refusals(session, original):
                     out = original(self, *args, **kwargs)
         finally:
-            session.stepping = False
-        session.guarded(_after, session, self, callable(closure))
-        session.guarded(_tell_cleared, session)
+            session.stepping, session.underway = False, None
+        underway.end()
         if session.limit is not None and session.step >= session.limit and session.scaler is None:
             raise Stop(0)
         return out
 
     step.gradlint = True  # type: ignore[attr-defined]
     return step
+
+
+def _end(session: Session, optimizer: Any, closure: bool, running: bool) -> None:
+    session.guarded(_after, session, optimizer, closure, running)
+    session.guarded(_tell_cleared, session)
 
 
 def _recorded(session: Session, closure: Callable[..., Any]) -> Callable[..., Any]:
@@ -282,7 +272,7 @@ def _measure(session: Session, stepper: Stepper, parameters: list[torch.Tensor])
         hear(session.step, norms)
 
 
-def _after(session: Session, optimizer: Any, closure: bool) -> None:
+def _after(session: Session, optimizer: Any, closure: bool, running: bool) -> None:
     stepper = session.stepper(optimizer)
     session.happened(
         "step",
@@ -291,6 +281,7 @@ def _after(session: Session, optimizer: Any, closure: bool) -> None:
         scaler=session.scaler,
         closure=closure,
         starved=stepper.starved,
+        running=running,
     )
     if session.scaler is not None:
         session.scaler_stepped = True
