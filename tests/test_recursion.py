@@ -7,6 +7,8 @@ import pathlib
 import pytest
 
 import gradlint
+from gradlint.analyzer import tapes_of
+from gradlint.tape import OptimizerStep
 
 TRAINING = """\
 import torch
@@ -71,3 +73,32 @@ def test_a_batch_that_is_moved_piece_by_piece(way: str, tmp_path: pathlib.Path) 
     scaled = script.read_text().split("scaler.scale")[0].count("\n") + 1
     found = gradlint.check([script], select=["GL501"])
     assert [(finding.code, finding.at.line) for finding in found] == [("GL501", scaled)]
+
+
+STEPPER = """\
+import torch
+
+
+class Stepper:
+    def __init__(self, model, ready):
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        self.ready = ready
+
+    def step(self):
+        if self.ready():
+            self.optimizer.step()
+
+
+def train(model, batches, ready):
+    stepper = Stepper(model, ready)
+    for batch in batches:
+        model(batch).mean().backward()
+        stepper.step()
+"""
+
+
+def test_a_method_of_the_same_name_is_no_recursion(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(STEPPER)
+    first = next(iter(tapes_of(script)))
+    assert list(first.of(OptimizerStep))

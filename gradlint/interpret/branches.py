@@ -128,7 +128,7 @@ def _chosen(m: Machine, value: Abstract, node: ir.If, frame: Frame) -> bool:
     ends = _ends(node.otherwise, frame) or is_last_refusal
     is_refused = ends is not _ends(node.then, frame)
     goes_on = not (leaves(node.then) and not leaves(node.otherwise))
-    recursing = _recursing(node, frame.function.name) if frame.function is not None else None
+    recursing = _recursing(node, frame.function.node) if frame.function is not None else None
     return conditions.choose(
         m,
         value,
@@ -142,8 +142,8 @@ def _chosen(m: Machine, value: Abstract, node: ir.If, frame: Frame) -> bool:
 
 
 @memo.of_programs
-def _recursing(node: ir.If, name: str) -> bool | None:
-    """The side on which a function of this name calls itself, where it does so on one alone.
+def _recursing(node: ir.If, function: ir.Function) -> bool | None:
+    """The side on which a function calls itself, where it does so on one alone.
 
     With something unknown it would go on for as long as it may, so that a path begins with the
     other side.
@@ -151,18 +151,30 @@ def _recursing(node: ir.If, name: str) -> bool | None:
     if isinstance(x, list): return [move(each) for each in x]
     else: return x
     """
-    then, otherwise = (_calls(block, name) for block in (node.then, node.otherwise))
+    then, otherwise = (_calls(block, function) for block in (node.then, node.otherwise))
     return then if then is not otherwise else None
 
 
-def _calls(block: list[ir.Node], name: str) -> bool:
-    """Whether a block calls what has this name, not behind a further branch."""
+def _calls(block: list[ir.Node], function: ir.Function) -> bool:
+    """Whether a block calls a function by its name, `move(each)`, or as a method of its own object,
+    `self.move(each)`, not behind a further branch.
+    """
     inner = within([each for each in block if not isinstance(each, ir.If)])
-    called = (each.function for each in inner if isinstance(each, ir.Call))
-    return any(
-        (isinstance(each, ir.Name) and each.id == name)
-        or (isinstance(each, ir.Attribute) and each.name == name)
-        for each in called
+    return any(_is_itself(each.function, function) for each in inner if isinstance(each, ir.Call))
+
+
+def _is_itself(called: ir.Node, function: ir.Function) -> bool:
+    """Whether a call is of the function that it stands in, and not of a method of the same name:
+    `self.optimizer.step()` in `step`.
+    """
+    if isinstance(called, ir.Name):
+        return called.id == function.name
+    own = function.parameters[0].name if function.parameters else ""
+    return (
+        isinstance(called, ir.Attribute)
+        and called.name == function.name
+        and isinstance(called.target, ir.Name)
+        and called.target.id == own
     )
 
 
