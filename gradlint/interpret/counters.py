@@ -10,6 +10,7 @@ from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import Abstract, Const
 
 if TYPE_CHECKING:
+    from gradlint.interpret.looping import Loop
     from gradlint.interpret.machine import Machine
 
 MOST_COUNTED = 8  # rounds that are run to, wherever the counter is set back
@@ -229,8 +230,21 @@ def is_reached(m: Machine, counter: Const, number: Const) -> bool:
     known = _counted_by(m, counter)
     if known is None or known.of.source is not None or type(number.value) is not int:
         return False
-    skipped = m.loops[-1].skipped if m.loops else 0
+    loop = _counting(m)
+    skipped = loop.skipped if loop is not None else 0
     return skipped > 0 and counter.value + skipped * known.step == number.value
+
+
+def _counting(m: Machine) -> Loop | None:
+    """The innermost loop whose rounds can be counted: one over callables, or over a single item, is
+    a part of a round of the loop around it.
+    """
+    loops = (
+        loop
+        for loop in reversed(m.loops)
+        if loop.number not in m.over_callables and not loop.is_single
+    )
+    return next(loops, None)
 
 
 def grows(m: Machine, owner: Abstract, size: Const) -> Const:
