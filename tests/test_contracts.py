@@ -486,9 +486,15 @@ def test_what_is_made_with_grad_mode_off_as_a_whole_is_meant(
 
 
 WRITERS = {
-    "def likeness(first: torch.Tensor, second: torch.Tensor):\n"
+    "def directions(first: torch.Tensor, second: torch.Tensor = torch.ones(3)):\n"
     "    length = torch.linalg.norm(first, dim=1)\n    first /= length.unsqueeze(1)\n"
-    "    return first.sum() + second.sum() * first.sum()\n": [],
+    "    return first.sum() + second.sum() * first.sum()\n": ["GL201"],
+    "def directions(matrix):\n"
+    "    values, axes = torch.linalg.eigh(matrix @ matrix.T)\n    values -= 1.0\n"
+    "    return values.clamp(min=0) + axes\n": ["GL201"],
+    "import numpy as np\ndef directions(rows):\n    rows = np.asarray(rows.detach())\n"
+    "    rows = rows - rows.mean(axis=0)\n    rows /= np.sqrt((rows**2).sum())\n"
+    "    return torch.from_numpy(rows)\n": [],
     "@torch.no_grad()\ndef directions(winds: torch.Tensor):\n"
     "    winds /= torch.linalg.norm(winds, dim=1, keepdim=True)\n    return winds\n": [],
     "class Scale:\n    def __call__(self, winds: torch.Tensor):\n"
@@ -505,7 +511,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("program", WRITERS)
-def test_a_method_that_would_raise_whoever_differentiates_it_is_a_note(
+def test_what_would_raise_where_it_is_differentiated_is_a_note(
     program: str, tmp_path: pathlib.Path
 ) -> None:
     found = told(tmp_path, program)
@@ -521,9 +527,7 @@ function = Bend(3).ahead if "Bend" in globals() else globals().get("directions",
 
 
 @pytest.mark.parametrize("program", WRITERS)
-def test_torch_raises_where_such_a_method_is_differentiated(
-    program: str, tmp_path: pathlib.Path
-) -> None:
+def test_torch_raises_where_it_is_differentiated(program: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "use.py").write_text(HEAD + program + DIFFERENTIATED, encoding="utf-8")
     exception = observe(tmp_path, "use.py").exception
     assert ("modified by an inplace operation" in exception) is bool(WRITERS[program])

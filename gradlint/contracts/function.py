@@ -22,7 +22,9 @@ ASKED = frozenset(["GL703"])
 
 def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
     """The functions of a file that choose around something undefined."""
-    return functions.choosing(definitions) if functions.speaks_of_choices(source.text) else ()
+    if not functions.speaks_of_choices(source.text):
+        return ()
+    return functions.choosing(source.tree, definitions)
 
 
 def drive(part: Callable[..., Any], minimised: Callable[[Any], list[Any]], **given: Any) -> None:

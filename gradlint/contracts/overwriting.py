@@ -1,5 +1,5 @@
-"""Contract of a method of a module, beside `forward`, that writes in place and that nothing in view
-calls: somebody differentiates its result.
+"""Contract of a function of tensors, and of a method of a module beside `forward`, that writes in
+place and that nothing in view calls: somebody differentiates its result.
 
 Much of what writes is never differentiated; so nothing is said of one but that a backward raises,
 and that as a note.
@@ -20,7 +20,7 @@ SPEAKING = frozenset(["GL201"])
 
 
 def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
-    """The methods of modules that write in place into what they compute with."""
+    """The functions and methods that write in place into what they compute with."""
     return functions.overwriting(source.tree, definitions) if "torch" in source.text else ()
 
 

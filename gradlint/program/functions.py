@@ -1,5 +1,5 @@
 """Plain functions of tensors that are worth entering: they choose around an operation that is not
-defined everywhere.
+defined everywhere, or write in place.
 
     def ratio(a: Tensor, b: Tensor) -> Tensor:
         return torch.where(b > 0, a / b, torch.zeros_like(a))
@@ -21,38 +21,45 @@ from gradlint.tape import May
 _CHOICES = frozenset(
     ["where", "masked_fill", "masked_fill_", "nan_to_num", "isnan", "isinf", "isfinite"]
 )
+_BOUNDS = frozenset(["clamp", "clamp_", "clip", "clip_"])
 _OFF = frozenset(["no_grad", "inference_mode"])
 _TENSOR = "Tensor"
-_OPTIMIZERS = "torch.optim"
+_TORCH, _OPTIMIZERS = "torch", "torch.optim"
 _OF_OBJECTS = frozenset(["__init__", "__call__", "forward"])  # what runs them is the object
 
 
 def speaks_of_choices(text: str) -> bool:
     """Whether a file can hold such a function, by its text alone."""
-    return "torch" in text and _TENSOR in text and any(name in text for name in _CHOICES)
+    return "torch" in text and any(name in text for name in _CHOICES | _BOUNDS)
 
 
-def choosing(definitions: Sequence[Definition]) -> Iterator[Part]:
+def choosing(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
     """The functions and methods that say of a parameter that it is a tensor, and hold a choice and
-    what it is made around.
+    what it is made around; those of tensors that bound what is not defined beyond.
     """
+    torch = hazards.imported_from(_TORCH, tree)
     for each in definitions:
         is_called = each.path[-1] not in _OF_OBJECTS and len(each.path) <= 2
         is_function = is_called and isinstance(each.node, ast.FunctionDef)
-        if is_function and _takes_tensor(each.node) and _chooses(each):
+        chooses = is_function and _takes_tensor(each.node) and _chooses(each)
+        if chooses or (is_function and _bounds(each) and _is_of_tensors(each, torch)):
             yield Part(each.path, each.line)
 
 
 def overwriting(tree: ast.Module, definitions: Sequence[Definition]) -> Iterator[Part]:
-    """The methods of modules that write into what they compute with."""
+    """The functions of tensors, and methods of modules, that write into what they compute with."""
+    torch = hazards.imported_from(_TORCH, tree)
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     known = hazards.imported(tree)
     for each in definitions:
-        owner = classes.get(each.path[0]) if len(each.path) == 2 else None
         is_other = each.path[-1] not in _OF_OBJECTS and isinstance(each.node, ast.FunctionDef)
-        if owner is None or not is_other:
+        if not (is_other and each.called.isdisjoint(_OFF)):
             continue
-        computes = forwards.is_module(owner, classes, known) and each.called.isdisjoint(_OFF)
+        owner = classes.get(each.path[0]) if len(each.path) == 2 else None
+        if owner is None:
+            computes = len(each.path) == 1 and _is_of_tensors(each, torch)
+        else:
+            computes = forwards.is_module(owner, classes, known)
         if computes and hazards.may(each.node, May.WRITE, tree):
             yield Part(each.path, each.line)
 
@@ -89,8 +96,27 @@ def _chooses(definition: Definition) -> bool:
     return not named.isdisjoint(singular()) or any(map(_is_quotient, walk(definition.node)))
 
 
+def _bounds(definition: Definition) -> bool:
+    """`torch.acos(x.clamp(-1, 1))`"""
+    named = definition.called
+    return (
+        not named.isdisjoint(_BOUNDS)
+        and named.isdisjoint(_OFF)
+        and not named.isdisjoint(singular())
+    )
+
+
 def _is_quotient(node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Pow)
+
+
+def _is_of_tensors(definition: Definition, torch: Collection[str]) -> bool:
+    """Whether a function is given something and says that it is a tensor, or has torch compute with
+    it.
+    """
+    takes = definition.node.args
+    is_given = bool(takes.posonlyargs or takes.args)
+    return is_given and (not definition.called.isdisjoint(torch) or _takes_tensor(definition.node))
 
 
 def _takes_tensor(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

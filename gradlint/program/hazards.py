@@ -159,3 +159,22 @@ def _is_of_the_project(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> b
 def imported(tree: ast.Module) -> frozenset[str]:
     """The names that a file imports, but for those of Python's own modules and of torch."""
     return _imports(tree)[1]
+
+
+@memo.of_programs
+def _origins(tree: ast.Module) -> tuple[tuple[str, str], ...]:
+    """The names that a file imports, each with the package that it comes from."""
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            found += [(each.asname or each.name, node.module or "") for each in node.names]
+        elif isinstance(node, ast.Import):
+            found += [
+                (each.asname or each.name.partition(".")[0], each.name) for each in node.names
+            ]
+    return tuple((name, module.partition(".")[0]) for name, module in found)
+
+
+def imported_from(package: str, tree: ast.Module) -> frozenset[str]:
+    """The names that a file imports from a package."""
+    return frozenset(name for name, origin in _origins(tree) if origin == package)

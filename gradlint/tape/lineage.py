@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.tape.held import Held
-from gradlint.tape.values import GIVEN_NOTHING, OF_A_FUNCTION, Cut, Kind, Optimizer, Value
+from gradlint.tape.values import BESIDE, GIVEN_NOTHING, OF_A_FUNCTION, Cut, Kind, Optimizer, Value
 
 
 def ancestors(*values: Value) -> Iterator[Value]:
@@ -61,7 +61,8 @@ def sure(values: Sequence[Value], optimizers: Sequence[Optimizer]) -> list[Value
     A parameter or leaf is below them; what an unknown callable computes with is one where an
     optimizer holds it, or may hold it (that of a library's function, or of what is handed no
     tensor, as a buffer that is sampled, where there is nothing else). Where a graph has none of
-    these, something unknown must carry its gradient, and sure is what hangs on it whichever it is.
+    these, something unknown must carry its gradient, and sure is what hangs on it whichever it is;
+    of what a part is given, its first tensor.
     """
     trained = [value for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)]
     firm = _known_to_train(trained, optimizers)
@@ -72,7 +73,9 @@ def sure(values: Sequence[Value], optimizers: Sequence[Optimizer]) -> list[Value
     if firm:
         return above(values, {id(value) for value in firm})
     found = list(values)
-    for unknown in [value for value in values if value.kind is Kind.UNKNOWN] + trained:
+    unknowns = [value for value in values if value.kind is Kind.UNKNOWN]
+    unknowns = [value for value in unknowns if BESIDE not in value.flags] or unknowns
+    for unknown in unknowns + trained:
         found = above(found, {id(unknown)})
     return found
 

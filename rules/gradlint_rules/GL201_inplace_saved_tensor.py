@@ -147,7 +147,9 @@ def _message(found: Overwritten) -> str:
     write = f"{found.saving}, and it is overwritten here{found.condition}"
     if found.user.checkpointed == "non-reentrant":
         return f"{write}: nothing checks it inside a checkpoint, and the gradient is silently wrong"
-    needing = list(dict.fromkeys(quoted(value) for value in _arguments_needing(found)))
+    needing = list(
+        dict.fromkeys(quoted(value) for value in _arguments_needing(found) or _carrying(found))
+    )
     where = f" where {' or '.join(needing)} needs a gradient" if needing else ""
     return f"{write}: {backward(found.sink)} raises{where}"
 
@@ -168,6 +170,18 @@ def _arguments_needing(found: Overwritten) -> list[Value]:
     """What it was saved for, where arguments of a part alone can give that a gradient."""
     needing = found.saved.needed_by if found.sink.assumed else ()
     return list(needing) if all(map(is_of_arguments, needing)) else []
+
+
+def _carrying(found: Overwritten) -> list[Value]:
+    """The arguments of a part that alone can carry the gradient of what was saved, where others
+    come into its result by another way.
+    """
+    if not (found.sink.assumed and is_of_arguments(found.user)):
+        return []
+    behind = list(leaves(found.user))
+    met = {id(leaf) for leaf in behind}
+    others = any(leaf.is_leaf and id(leaf) not in met for leaf in found.sink.graph)
+    return behind if others else []
 
 
 def _is_of_part(write: Write) -> bool:
