@@ -20,7 +20,7 @@ import math, operator, os, random, time
 import torch
 """
 FUNCTION = """
-def f{number}(cfg, key, optimizer):
+def f{number}(cfg, key, optimizer: torch.optim.Optimizer):
     x = torch.as_tensor(key)
     if {first}:
         optimizer.zero_grad()
@@ -226,6 +226,7 @@ cfg is False | cfg
 len(cfg) == 0 | len(cfg) > 0
 cfg % 2 == 0 | cfg % 2 == 1
 isinstance(cfg, torch.optim.Adam) | isinstance(cfg, torch.optim.LBFGS)
+isinstance(optimizer, torch.optim.Adam) | isinstance(optimizer, torch.optim.LBFGS)
 isinstance(cfg, torch.nn.Linear) | isinstance(cfg, torch.nn.Conv2d)
 """
 TURNED = """\

@@ -177,6 +177,54 @@ def test_a_side_that_takes_all_the_steps_costs_no_other_finding(
     assert not [gap for gap in analysis.gaps if gap.kind == "internal"]
 
 
+TWICE = """\
+import torch
+from torch import nn
+
+
+def table(numbers):
+    rows = {}
+    for i in numbers:
+        for j in numbers:
+            for k in numbers:
+                rows[i, j, k] = [i * j + k, i + j * k, i * k + j]
+    return rows
+
+
+def tune(net, optimizer, batches):
+    for x in batches:
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+
+
+def train(settings):
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    if settings.plain:
+        rows = None
+    else:
+        tune(net, optimizer, torch.randn(3, 2, 4))
+        rows = [[table(range(40)) for name in range(40)] for size in range(40)]
+    for x in torch.randn(3, 2, 4):
+        loss = net[1](net[0](x).detach()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_what_only_a_path_that_was_given_up_came_to_is_entered_by_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(calm, "SHARE", 0.001)  # no call ends early
+    monkeypatch.setattr(running, "MAX_STEPS", 1_500)
+    path = tmp_path / "train.py"
+    path.write_text(TWICE)
+    analysis = analyze([path], select=lambda code: code in ("GL106", "GL501"), without_parts=[path])
+    assert [(finding.code, finding.at.line) for finding in analysis.findings] == [("GL501", 17)]
+
+
 MASKED = """\
 import torch
 from torch import nn

@@ -115,6 +115,7 @@ def run_apart(
     """
     taken = {site: (set(seen.sides), set(seen.followed)) for site, seen in session.visited.items()}
     passed_over, raised = dict(session.passed_over), list(session.raised)
+    executed, reached = set(session.executed), set(session.reached)
     try:
         made = run(oracle)
     except Restart:
@@ -123,6 +124,8 @@ def run_apart(
     session.raised = raised
     if made is None or not made.complete or is_lost(made):
         _take_back(session.visited, taken)
+        # what it came to is left for entries of its own
+        session.executed, session.reached = executed, reached
         return None
     _note_ways(oracle)
     return made

@@ -31,6 +31,7 @@ def backward(
     loss = loss_of(m, value, call)
     if loss is None or may_have_a_graph(m, loss):
         return NONE
+    refuse_for_inference(m, loss, call)
     scaler = m.state.get("scaled", {}).get(id(loss))
     event = tape.Backward(
         at=call.frame.span(call.node), text=call.frame.text(call.node), value=loss, sink=sink,
@@ -69,6 +70,18 @@ def refuse_in_transform(m: Machine, what: str, call: Call) -> None:
         at = call.frame.span(call.node)
         m.emit(tape.Fact(at=at, what="autograd-in-transform", detail=what))
         raise Raised(Object("builtins.RuntimeError", at), at)
+
+
+def refuse_for_inference(m: Machine, loss: Value, call: Call) -> None:
+    """Ends the program where the graph leads through a function whose `backward` only raises: it is
+    there for inference, and a program that trains is taken to go another way.
+    """
+    refusing = {id(value) for value in tape.graph(loss) if tape.REFUSES in value.flags}
+    if refusing and not refusing.isdisjoint(
+        map(id, tape.sure(list(tape.graph(loss)), m.tape.optimizers()))
+    ):
+        at = call.frame.span(call.node)
+        raise Raised(Object("builtins.NotImplementedError", at), at)
 
 
 def may_have_a_graph(m: Machine, loss: Value) -> bool:

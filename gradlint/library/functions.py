@@ -34,7 +34,7 @@ from gradlint.interpret.values import (
     Unknown,
     function_of,
 )
-from gradlint.library.returns import faults, nothing_for
+from gradlint.library.returns import faults, nothing_for, refuses
 from gradlint.tape import Value
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ def _applied(m: Machine, cls: Class, call: Call, *, told: bool, optional: int = 
     ]
     result = _forward(m, cls, context, call)
     context.state["carried"] = _carried(m, cls, given, call)
+    backward = function_of(m.session.member_of(cls, "backward"))
+    is_for_inference = backward is not None and refuses(backward)
+    context.state["refuses"] = {tape.REFUSES} if is_for_inference else set()
     made = _outputs(m, cls.name, context, given, result, call)
     if told:
         _note_kept(m, context, given, result, call)
@@ -143,6 +146,7 @@ def _outputs(
         m, f"{name}.apply", carried, call.node, call.frame, differentiable=not cut
     )
     made.dtype, made.storage = inner.dtype, inner.storage or tape.Storage()
+    made.flags |= context.state["refuses"]
     for kept in context.state["saved"]:
         is_result = kept is inner
         role = (

@@ -64,6 +64,16 @@ def gives(function: Function) -> bool:
     )
 
 
+def refuses(function: Function) -> bool:
+    """Whether a function raises on every way through it: `raise NotImplementedError`."""
+    statements = body(function.node)
+    # what stands behind the raise is no way out
+    is_left = any(_returns(statements)) or any(
+        isinstance(node, ir.Yield) for node in within(statements)
+    )
+    return not is_left and any(isinstance(node, ir.Raise) for node in statements)
+
+
 def _returns(block: list[ir.Node]) -> Iterator[ir.Return]:
     """The return statements of a block, but for those behind one that always leaves it."""
     for node in block:

@@ -70,6 +70,8 @@ DRAWN = "drawn"
 COMPUTED_ANEW = "computed-anew"
 UNSEEN = "unseen"  # it was an operation behind this that saved it
 WRITTEN = "written"  # how a hook uses the gradient that it is given
+# on what a function gives whose `backward` only raises: it is there for inference
+REFUSES = "refuses"
 EVERY = "*"  # all items of a list, in the place of what an optimizer refuses
 # on the leaf of something unknown: it is handed no tensor, and can give data
 GIVEN_NOTHING = "given-nothing"

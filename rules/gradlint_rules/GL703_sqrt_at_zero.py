@@ -64,7 +64,8 @@ An angle is kept a little within the bounds: `torch.acos(cosine.clamp(-1 + 1e-6,
   to keep the root from zero. Where the two are arguments that nothing in view ties together, it is
   a note: they can be the two parts of a complex number.
 - As more than a note: roots of one tensor out of the batch that a loss is given as a whole, where
-  others of the batch can be the prediction.
+  others of the batch can be the prediction; roots of no difference, of the arguments of a module
+  that has nothing to train: a spectrogram can be there for data alone.
 
 ## Limits
 Whether equal points come up is for the data to say.
@@ -85,7 +86,7 @@ from gradlint_rules.guards import guarded_in, undefined_at
 from gradlint_rules.limits import written_bounds
 from gradlint_rules.numbers import origin, zero_with
 from gradlint_rules.numeric import with_epsilon
-from gradlint_rules.signs import is_square
+from gradlint_rules.signs import is_difference, is_square
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, taught
 from gradlint_rules.words import bare, maker
@@ -180,8 +181,25 @@ def _told(roots: Sequence[Value], values: Sequence[Value]) -> set[int]:
 
 def _severity(root: Value, arrival: Arrival) -> Severity | None:
     """A note where what is not seen decides that its argument is zero, or has a gradient at all."""
-    is_doubtful = _is_of_unrelated(root) or _is_of_some_parts(root, arrival)
+    is_doubtful = (
+        _is_of_unrelated(root)
+        or _is_of_some_parts(root, arrival)
+        or _is_of_what_is_given(root, arrival)
+    )
     return Severity.NOTE if is_doubtful else None
+
+
+def _is_of_what_is_given(root: Value, arrival: Arrival) -> bool:
+    """Whether a part with nothing to train takes it of its arguments, none of which is said to be
+    predicted, and of no difference, which equal points make zero: the spectrogram of a recording,
+    through which nobody in view trains.
+    """
+    behind = ancestors(root)
+    return (
+        arrival.sink.assumed
+        and all(leaf.assumed for leaf in arrival.sink.leaves)
+        and not any(PREDICTED in value.flags or is_difference(value) for value in behind)
+    )
 
 
 def _is_of_some_parts(root: Value, arrival: Arrival) -> bool:

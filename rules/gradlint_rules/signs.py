@@ -34,6 +34,7 @@ _POSITIVE = {
 _PRODUCTS = {"matmul", "mm", "bmm", "einsum", "addmm", "baddbmm"}
 _QUOTIENTS = {"div", "divide", "true_divide"}
 _ADDS = {"sum", "nansum", "mean", "nanmean", "cumsum", "scatter_add", "index_add"}
+_DIFFERENCES = {"sub", "subtract", "rsub"}
 _SMALL = 1e-2  # what is added against a zero
 
 
@@ -199,3 +200,8 @@ def _terms(value: Value, depth: int = 0) -> Iterator[Value]:
             yield from _terms(source, depth + 1)
     else:
         yield found
+
+
+def is_difference(value: Value) -> bool:
+    """`a - b` of two tensors: zero where they are equal, whatever they are."""
+    return bare(value.op) in _DIFFERENCES and len(value.inputs) == 2

@@ -80,15 +80,16 @@ def _is_of_another(m: Machine, value: Abstract, cls: Abstract) -> bool:
     optimizer is of one.
     """
     if (
-        not isinstance(value, Unknown)
+        not isinstance(value, Unknown | Object)  # `optimizer: torch.optim.Optimizer`
         or not isinstance(cls, Lib)
         or not _has_apart(canonical(cls.name))
     ):
         return False
+    symbol = m.symbol(value)
     known = (
         test
         for test, holds in m.oracle.facts.truth.items()
-        if holds and test[:2] == (value.symbol, "isa")
+        if holds and test[:2] == (symbol, "isa")
     )
     return any(
         _are_apart(canonical(cls.name), canonical(other))
