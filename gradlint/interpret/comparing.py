@@ -94,6 +94,10 @@ def _of_constants(
     except TypeError:
         return m.unknown(text, data=True, type="bool")
     sides = ((left, right), (right, left))
+    if op in ("==", "!=") and m.branch.leaves is None:
+        for side, (counter, number) in zip(("left", "right"), sides, strict=True):
+            if counters.may_be_reached(m, (place, op, side), counter, number):
+                return _asked_at_last(m, op, counter, number, text)
     if op in _REACHING and any(_is_short_of(m, op, *pair, now) for pair in sides):
         return _answered_later(m, op, left, right, text)
     return TRUE if now else FALSE
@@ -126,6 +130,14 @@ def _is_short_of(m: Machine, op: str, size: Const, number: Const, now: bool) -> 
         return False
     is_far = size.value <= number.value and number.value * grown.scale > counters.MOST_COUNTED
     return is_far and any(loop.number not in m.state.get("in full", ()) for loop in m.loops)
+
+
+def _asked_at_last(m: Machine, op: str, counter: Const, number: Const, text: str) -> Abstract:
+    """A question about the last round that is shown of a loop."""
+    grown = counters.counted_by(m, counter)
+    assert grown is not None
+    asked = grown.of.derive(("round", m.rounds[-1]), grown.of.text)
+    return boolean(m, Test(asked, "==", number.value, op == "!="), text)
 
 
 def _answered_later(m: Machine, op: str, left: Const, right: Const, text: str) -> Abstract:

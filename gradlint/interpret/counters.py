@@ -191,7 +191,7 @@ def computed(m: Machine, op: str, left: Const, right: Const, made: Const) -> Con
         return made
     if left.written is not None and right.written is None:
         made = Const(made.value, made.at, made.value + _less(left))
-    counter = _counted_by(m, left)
+    counter = counted_by(m, left)
     if counter is not None and type(right.value) is int:
         m.state.setdefault("beside counters", {})[id(made)] = made, counter
     return made
@@ -214,7 +214,7 @@ def growing_with(m: Machine, number: Const) -> Grown | None:
     return growing(m).get(id(number)) or scaled.get(id(number))
 
 
-def _counted_by(m: Machine, number: Const) -> Grown | None:
+def counted_by(m: Machine, number: Const) -> Grown | None:
     """The counter that a number is, or is at a distance from: `i + 1`."""
     beside: dict[int, tuple[Const, Grown]] = m.state.get("beside counters", {})
     return growing(m).get(id(number)) or (beside[id(number)][1] if id(number) in beside else None)
@@ -227,12 +227,34 @@ def is_reached(m: Machine, counter: Const, number: Const) -> bool:
     `count += 1` of `for x in draw(10)`, of which six rounds are run, is 10 in the last of them, and
     so is `i + 1` of its `enumerate`.
     """
-    known = _counted_by(m, counter)
+    known = counted_by(m, counter)
     if known is None or known.of.source is not None or type(number.value) is not int:
         return False
     loop = _counting(m)
     skipped = loop.skipped if loop is not None else 0
     return skipped > 0 and counter.value + skipped * known.step == number.value
+
+
+def may_be_reached(m: Machine, place: object, counter: Const, number: Const) -> bool:
+    """Whether a counter that each round adds to may come to `number` behind the rounds that are
+    shown of a loop of unknown length; it is asked in the last of them.
+
+    Not one that comes round at this place: the rounds that are shown bring it there.
+    """
+    known, loop = counted_by(m, counter), _counting(m)
+    if known is None or known.of.source is not None or m.session.loops.periods.know(place):
+        return False
+    is_plain = type(number.value) is int and number.written is None
+    if not is_plain or loop is None or not _is_open(m, loop):
+        return False
+    is_last = loop.round + 1 >= loop.rounds
+    return is_last and (number.value - counter.value) * known.step > 0
+
+
+def _is_open(m: Machine, loop: Loop) -> bool:
+    """Whether a loop has more rounds than are shown, nobody knows how many."""
+    is_measured = loop.length is not None or loop.skipped > 0
+    return not is_measured and loop.number not in m.state.get("in full", ())
 
 
 def _counting(m: Machine) -> Loop | None:

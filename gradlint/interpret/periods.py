@@ -63,6 +63,10 @@ class Periods:
     def __bool__(self) -> bool:
         return bool(self._known)
 
+    def know(self, place: object) -> bool:
+        """Whether a counter that is met at a place comes round."""
+        return place in self._known
+
     def meets(self, place: object, period: Period, numbers: Numbers, length: int | None) -> bool:
         """Whether a period is new. Where it is large, what is written for it is taken for smaller,
         so that a loop of a known length can end with its last number.
