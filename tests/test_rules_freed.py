@@ -147,3 +147,40 @@ def test_a_state_that_is_reset_through_weak_references_is_reset(
     path.write_text(program, encoding="utf-8")
     found = analyze([path], select=lambda code: code == "GL507").findings
     assert bool(found) is _raises(program)
+
+
+READ = """\
+import torch
+
+
+class Tuner:
+    def __init__(self, model, tokenizer, optimizer):
+        self.model, self.tokenizer, self.optimizer = model, tokenizer, optimizer
+
+    def learn(self, texts):
+        self.model.train()
+        read = self.tokenizer(texts)
+        weight = {weight} * torch.ones(4, 1)
+        for start in range(0, 4, 2):
+            part = slice(start, start + 2)
+            loss = (self.model(read["ids"][part]) * weight[part]).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+"""
+USED = """
+tokenizer = lambda texts: {"ids": torch.rand(4, 3), "mask": torch.ones(4, 1)}
+model = torch.nn.Linear(3, 1)
+Tuner(model, tokenizer, torch.optim.SGD(model.parameters(), lr=0.1)).learn(["a", "b", "c", "d"])
+"""
+
+
+@pytest.mark.parametrize("weight", ['read["mask"]', 'self.model(read["ids"])'])
+def test_of_two_unknown_things_that_are_called_the_one_that_is_trained_has_a_graph(
+    weight: str, tmp_path: pathlib.Path
+) -> None:
+    program = READ.format(weight=weight)
+    path = tmp_path / "train.py"
+    path.write_text(program, encoding="utf-8")
+    found = analyze([path], select=lambda code: code == "GL507").findings
+    assert bool(found) is _raises(program + USED)

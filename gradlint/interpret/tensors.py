@@ -129,9 +129,17 @@ def batch(
     return Tensor(made)
 
 
-def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame, *, fed: bool = True) -> Value:
+def leaf(
+    m: Machine,
+    symbol: Symbol,
+    node: ir.Node,
+    frame: Frame,
+    *,
+    fed: bool = True,
+    called: bool = False,
+) -> Value:
     """The parameters of an unknown module (or of an unknown callable, `fed` with tensors), as one
-    value.
+    value; where it is `called`, nothing but that says that it is a module.
     """
     known = m.leaves.get(symbol)
     if known is None:
@@ -153,11 +161,13 @@ def leaf(m: Machine, symbol: Symbol, node: ir.Node, frame: Frame, *, fed: bool =
         known.storage, known.name, known.flags = (
             Storage(),
             symbol.text,
-            frozenset({tape.GIVEN_NOTHING}),
+            frozenset({tape.GIVEN_NOTHING, tape.MERELY_CALLED}),
         )
         m.leaves[symbol] = known
     if fed and tape.GIVEN_NOTHING in known.flags:
         known.flags -= {tape.GIVEN_NOTHING}
+    if not called:  # model.parameters(), model.train()
+        known.flags -= {tape.MERELY_CALLED}
     return known
 
 

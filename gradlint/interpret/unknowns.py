@@ -75,7 +75,7 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     inputs = tensors.sources(m, call.values, node, frame)
     notify("unknown call", m, symbol, call)
     is_fed = call.open or (bool(inputs) and not _is_told_numbers(symbol, inputs))
-    own = tensors.leaf(m, _owner(m, symbol), node, frame, fed=is_fed)
+    own = tensors.leaf(m, _owner(m, symbol), node, frame, fed=is_fed, called=True)
     own = _left_to_train(m, own)
     made = tensors.operation(m, "call", [*inputs, own], node, frame)
     made.storage = tape.Storage()

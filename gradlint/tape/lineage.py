@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.tape.held import Held
-from gradlint.tape.values import BESIDE, GIVEN_NOTHING, OF_A_FUNCTION, Cut, Kind, Optimizer, Value
+from gradlint.tape.values import (
+    BESIDE,
+    GIVEN_NOTHING,
+    MERELY_CALLED,
+    OF_A_FUNCTION,
+    Cut,
+    Kind,
+    Optimizer,
+    Value,
+)
 
 
 def ancestors(*values: Value) -> Iterator[Value]:
@@ -60,16 +69,17 @@ def sure(values: Sequence[Value], optimizers: Sequence[Optimizer]) -> list[Value
 
     A parameter or leaf is below them; what an unknown callable computes with is one where an
     optimizer holds it, or may hold it (that of a library's function, or of what is handed no
-    tensor, as a buffer that is sampled, where there is nothing else). Where a graph has none of
-    these, something unknown must carry its gradient, and sure is what hangs on it whichever it is;
-    of what a part is given, its first tensor.
+    tensor, as a buffer that is sampled, where there is nothing else), and of those the ones that
+    are seen to be modules, `model.train()`, where others are only called, as a tokenizer is, too.
+    Where a graph has none of these, something unknown must carry its gradient, and sure is what
+    hangs on it whichever it is; of what a part is given, its first tensor.
     """
     trained = [value for value in values if value.kind in (Kind.PARAMETER, Kind.LEAF)]
     firm = _known_to_train(trained, optimizers)
     if not firm and not (optimizers and all(optimizer.complete for optimizer in optimizers)):
-        firm = [
-            value for value in trained if not value.flags & {OF_A_FUNCTION, GIVEN_NOTHING}
-        ] or trained
+        likely = [value for value in trained if not value.flags & {OF_A_FUNCTION, GIVEN_NOTHING}]
+        modules = [value for value in likely if MERELY_CALLED not in value.flags]
+        firm = modules or likely or trained
     if firm:
         return above(values, {id(value) for value in firm})
     found = list(values)

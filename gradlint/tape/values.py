@@ -75,6 +75,8 @@ REFUSES = "refuses"
 EVERY = "*"  # all items of a list, in the place of what an optimizer refuses
 # on the leaf of something unknown: it is handed no tensor, and can give data
 GIVEN_NOTHING = "given-nothing"
+# on the leaf of something unknown that was called, and is not seen to be a module otherwise
+MERELY_CALLED = "merely-called"
 # facts of what torch ends the program for
 REFUSED = (
     "flag-refused",
