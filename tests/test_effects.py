@@ -705,3 +705,14 @@ def test_the_parameters_of_a_layer_have_the_names_that_torch_gives_them() -> Non
             given,
         )
         assert all(fnmatch.filter(given, one) for one in told), (name, told)
+
+
+def test_parameters_that_take_no_tensor_take_none_in_any_operation() -> None:
+    kinds = defaultdict(set)
+    for schema in torch._C._jit_get_all_schemas():
+        if schema.name.startswith("aten::"):
+            for argument in schema.arguments:
+                kinds[argument.name].add("Tensor" in str(argument.type))
+    assert {name: kinds.get(name) for name in effects.NO_TENSORS} == dict.fromkeys(
+        effects.NO_TENSORS, {False}
+    )

@@ -21,7 +21,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
-from gradlint.library.effects import Effect
+from gradlint.library.effects import Effect, may_be_tensors
 from gradlint.tape import BESIDE, Cut, DType, Kind, Storage, Value
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def name_arguments(
         if found:
             name = effect.argument(position, method=method) if effect is not None else ""
             named += [(name, source) for source in found]
-    for name, arg in kwargs.items():
+    for name, arg in may_be_tensors(kwargs):
         named += [(name, source) for source in sources(m, [arg], node, frame)]
     return named
 

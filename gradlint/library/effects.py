@@ -34,6 +34,17 @@ _OPERATORS = {
 }  # fmt: skip
 
 
+# parameters that no operation of torch takes a tensor for: a number, a size, a flag
+NO_TENSORS = frozenset(
+    """
+    align_corners axis chunks correction count_include_pad descending device dilation dim dim0 dim1
+    dims dtype end_dim generator groups hop_length keepdim kernel_size largest layout memory_format
+    n_fft non_blocking num_classes ord output_padding output_size padding padding_mode
+    rounding_mode scale_factor shifts size split_size start_dim stride unbiased win_length
+    """.split()
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Save:
     """A tensor kept for the backward: an argument, `result`, or `result.1` for the second of
@@ -267,3 +278,8 @@ def lookup(name: str, form: str = "") -> Effect | None:
     """
     plain = _plain(name)
     return _formed(plain, form) or _twin(plain, form)
+
+
+def may_be_tensors(kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The keyword arguments in whose place an operation can take a tensor."""
+    return ((name, given) for name, given in kwargs.items() if name not in NO_TENSORS)
