@@ -35,14 +35,14 @@ _OPERATORS = {
 
 
 # parameters that no operation of torch takes a tensor for: a number, a size, a flag
-NO_TENSORS = frozenset(
-    """
-    align_corners axis chunks correction count_include_pad descending device dilation dim dim0 dim1
-    dims dtype end_dim generator groups hop_length keepdim kernel_size largest layout memory_format
-    n_fft non_blocking num_classes ord output_padding output_size padding padding_mode
-    rounding_mode scale_factor shifts size split_size start_dim stride unbiased win_length
-    """.split()
-)
+NO_TENSORS = frozenset([
+    "align_corners", "axis", "chunks", "correction", "count_include_pad", "descending", "device",
+    "dilation", "dim", "dim0", "dim1", "dims", "dtype", "end_dim", "generator", "groups",
+    "hop_length", "keepdim", "kernel_size", "largest", "layout", "memory_format", "n_fft",
+    "non_blocking", "num_classes", "ord", "output_padding", "output_size", "padding",
+    "padding_mode", "rounding_mode", "scale_factor", "shifts", "size", "split_size", "start_dim",
+    "stride", "unbiased", "win_length",
+])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
