@@ -21,6 +21,13 @@ def is_spent(session: Session, parameters: Any) -> bool:
     return any(is_spent(session, each) for each in sources)
 
 
+def handed(parameters: Any) -> list[Any]:
+    """What an optimizer is given to hold: what its groups name, or all at once."""
+    groups = parameters if isinstance(parameters, list | tuple) else ()
+    named = [each["params"] for each in groups if isinstance(each, dict) and "params" in each]
+    return named or [parameters]
+
+
 def used_up(session: Session) -> None:
     """A generator of parameters gives none any more."""
     session.happened("fact", what="exhausted", detail="")

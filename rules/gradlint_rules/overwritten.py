@@ -26,7 +26,7 @@ from gradlint.tape import (
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.cached import of_tape
 from gradlint_rules.visited import backwards
-from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink, when
+from gradlint_rules.words import bare, calls, is_of_arguments, maker, places, quoted, to_sink, when
 
 _ROLES = {
     "input": "its input",
@@ -173,7 +173,7 @@ def overwritten(paths: Paths, *, counted: bool) -> Iterator[Overwritten]:
     stale = {id(sink): found[counted] for sink, found in paths.some(_stale)}
     for sink in arrivals(paths):
         found = [(arrival, *entry) for arrival in sink for entry in stale[id(arrival.sink)]]
-        for arrival, user, saved, write in found:
+        for arrival, user, saved, write in sorted(found, key=_hangs_on_arguments):
             if write.at in reported:
                 continue
             reported.add(write.at)
@@ -183,6 +183,14 @@ def overwritten(paths: Paths, *, counted: bool) -> Iterator[Overwritten]:
             yield Overwritten(
                 arrival, user, saved, write, _is_parameter(saved.storage, arrival.loss), condition
             )
+
+
+def _hangs_on_arguments(found: tuple[Arrival, Value, Saved, Write]) -> bool:
+    """Whether what was saved is of use where arguments of a part alone need a gradient: what saves
+    the same memory for more than that comes before it.
+    """
+    needed_by = found[2].needed_by
+    return bool(needed_by) and all(map(is_of_arguments, needed_by))
 
 
 def spoilt(tape: Tape) -> Iterator[Write]:

@@ -17,7 +17,7 @@ from gradlint.trace.pause import Underway
 from gradlint.trace.records import Held
 from gradlint.trace.refusals import refusals
 from gradlint.trace.session import Session, Stop
-from gradlint.trace.spent import is_spent, used_up
+from gradlint.trace.spent import handed, is_spent, used_up
 from gradlint.trace.steppers import Clearing, Stepper
 
 Optimizer = torch.optim.Optimizer
@@ -94,14 +94,14 @@ def _identity(session: Session, parameter: torch.Tensor, stepper: Stepper) -> He
 def _init(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         given = args[0] if args else kwargs.get("params")
-        spent = is_spent(session, given)
+        sources = handed(given)
+        spent = any(is_spent(session, each) for each in sources)
         try:
             original(self, *args, **kwargs)
-            session.read_out += [given] if isinstance(given, Iterator) else []
-        except ValueError:
+            session.read_out += [each for each in sources if isinstance(each, Iterator)]
+        finally:
             if spent:
                 session.guarded(used_up, session)
-            raise
         session.guarded(_made, session, self)
 
     return make
