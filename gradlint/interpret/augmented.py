@@ -80,6 +80,8 @@ def augmented(m: Machine, node: ir.Augment, before: Abstract, frame: Frame) -> A
         handler = find_method("numpy.ndarray", "__augment__")
         if handler is not None:
             handler(m, before, Call(node.op, [value], {}, node, frame))
+    if isinstance(before, Unknown):
+        m.oracle.writes.add(node)
     after = binary(m, node.op, before, value, node, frame)
     return counters.counts_on(m, before, after) if isinstance(after, Const) else after
 

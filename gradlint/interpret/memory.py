@@ -100,6 +100,7 @@ def write(
     What torch refuses changes nothing. `of_part`: a view of the tensor is what is written, as in
     `x[0] = 1`.
     """
+    m.oracle.writes.add(node)
     before = tensor.node
     storage = before.storage
     if storage is None:

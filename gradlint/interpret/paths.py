@@ -41,6 +41,7 @@ BESIDE = TOGETHER + 1
 ENOUGH_OF_A_PART = (12_000, 6_000, 3_000, 3_000, 0, 1_000)
 QUIET_OF_A_PART = 2
 SWEEPING_A_PART = 2_000
+PAIRING_A_PART = 5_000
 PATHS_OF_A_PART = 2  # for each rank of branches, however long they are
 
 Site = ir.Node  # the test of a branch
@@ -91,6 +92,8 @@ class Visited:
     registers: bool = False
     prepares: bool = False  # met where the object is made whose method the entry is
     in_try: bool = False  # a handler can catch what its sides raise, wherever it was met
+    # its second side was taken with many others at once, which can hide what it shows by itself
+    swept: bool = False
 
     @property
     def matters(self) -> bool:
@@ -107,6 +110,7 @@ class Bounds:
     sweeping: int = SWEEPING  # steps on paths that turn many branches at once
     # the rank of branches of a constructor whose code speaks of nothing
     least_preparing: int = LEAST
+    pairing: int = 0  # steps on paths that turn a branch beside one that brings a write in place
 
     @property
     def steps(self) -> list[int]:
@@ -114,7 +118,9 @@ class Bounds:
 
 
 ALL = Bounds()
-OF_A_PART = Bounds(ENOUGH_OF_A_PART, PATHS_OF_A_PART, QUIET_OF_A_PART, SWEEPING_A_PART, BESIDE)
+OF_A_PART = Bounds(
+    ENOUGH_OF_A_PART, PATHS_OF_A_PART, QUIET_OF_A_PART, SWEEPING_A_PART, BESIDE, PAIRING_A_PART
+)
 
 
 def of_a_test() -> Bounds:
@@ -153,6 +159,8 @@ class Oracle:
         self.free: list[Free] = []  # what was asked that the plan answers, in order
         self.decisions: list[tape.Decision] = []
         self.asked = 0  # how often something hung on how a branch goes
+        # where it writes in place, or into something unknown that can be a tensor
+        self.writes: set[ir.Node] = set()
         self.registers = False  # what is run fills a registry: `@register_model`
         # what is run is not the entry yet, but makes the object whose method it is
         self.prepares = False

@@ -12,6 +12,7 @@ from gradlint.interpret import (
     conditions,
     driving,
     entering,
+    pairs,
     paths,
     search,
     settling,
@@ -165,6 +166,7 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         bounds,
         misses=session.misses,
         sweep=functools.partial(sweeps.sweep, session, run, bounds),
+        pair=functools.partial(pairs.pair, session, run, bounds),
     )
 
 

@@ -21,6 +21,7 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 
 from gradlint import tape
@@ -40,7 +41,9 @@ from gradlint.interpret.paths import (
     is_lost,
     turned_at,
 )
+from gradlint.ir import nodes as ir
 
+Pairing = Callable[[Sequence[Plan], AbstractSet[ir.Node], int], Iterator[tape.Tape]]
 BUDGET = 40  # paths of one entry
 MOST_ASKED = 3  # paths on branches of the highest rank, however long they are
 FULL = 4  # up to this many sites that matter, all combinations are run
@@ -58,6 +61,7 @@ def explore(
     *,
     misses: Callable[[], frozenset[str] | None] = lambda: None,
     sweep: Callable[[Plan], Iterator[tape.Tape]] = lambda _: iter(()),
+    pair: Pairing = lambda _writing, _written, _first: iter(()),
 ) -> Iterator[tape.Tape]:
     """Runs the entry along its paths, until one `is_enough`, and notes in `visited` what they show
     of its branches.
@@ -70,6 +74,8 @@ def explore(
     pending.add(frozenset())
     shown: set[object] = set()
     followed: set[object] = set()
+    written: set[ir.Node] = set()
+    writing: list[Plan] = []  # those behind which a path first came to a write in place
     quiet, lost, swept = 0, True, False
     works: Plan = frozenset()  # what leads to the end of the first path that comes there
     for _ in range(BUDGET):
@@ -88,6 +94,9 @@ def explore(
             pending.cut_short = True
             break
         known = len(shown), len(followed)
+        if plan and not oracle.writes <= written:
+            writing.append(plan)
+        written |= oracle.writes
         shown.update(_shown(made))
         followed.update(itertools.pairwise((type(event), event.at) for event in made.events))
         is_new = len(shown) > known[0] or (len(followed) > known[1] and rank != TOGETHER)
@@ -113,6 +122,7 @@ def explore(
         is_enough(made)
     if not swept:
         yield from sweep(works)
+    yield from pair(writing, written, pending.first)
     if pending.cut_short or pending.next(quiet=quiet >= bounds.quiet) is not None:
         cut_short()
 

@@ -59,6 +59,8 @@ def sweep(
             groups.appendleft([site for site in group if site not in oracle.visits])
             groups.extend(_halves([site for site in group if site in oracle.visits]))
             continue
+        for site in group:
+            visited[site].swept = not _is_open(visited[site])
         yield made
         found = [site for site in visited if site not in known]
         known.update(found)
@@ -105,7 +107,10 @@ def _halves(group: list[Site]) -> list[list[Site]]:
 
 
 def run_apart(
-    session: Session, run: Callable[[Oracle], tape.Tape], oracle: Oracle
+    session: Session,
+    run: Callable[[Oracle], tape.Tape],
+    oracle: Oracle,
+    is_lost: Callable[[tape.Tape], bool] = is_lost,
 ) -> tape.Tape | None:
     """The tape of a path of which nothing hangs in how the entry is run.
 

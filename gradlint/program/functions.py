@@ -25,6 +25,8 @@ _BOUNDS = frozenset(["clamp", "clamp_", "clip", "clip_"])
 _OFF = frozenset(["no_grad", "inference_mode"])
 _TENSOR = "Tensor"
 _TORCH, _OPTIMIZERS = "torch", "torch.optim"
+_BY_NAME = "dict"  # in the annotation of what maps names to tensors
+_NO_OPERATIONS = frozenset(["nn", "optim", _TENSOR])  # that a file imports from torch
 _OF_OBJECTS = frozenset(["__init__", "__call__", "forward"])  # what runs them is the object
 
 
@@ -110,13 +112,17 @@ def _is_quotient(node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Pow)
 
 
-def _is_of_tensors(definition: Definition, torch: Collection[str]) -> bool:
-    """Whether a function is given something and says that it is a tensor, or has torch compute with
-    it.
+def _is_of_tensors(definition: Definition, torch: frozenset[str]) -> bool:
+    """Whether a function is given a tensor, by its annotations; where it has none, whether it has
+    torch compute.
+
+    What takes the tensors of a model by their names converts them.
     """
-    takes = definition.node.args
-    is_given = bool(takes.posonlyargs or takes.args)
-    return is_given and (not definition.called.isdisjoint(torch) or _takes_tensor(definition.node))
+    takes = (*definition.node.args.posonlyargs, *definition.node.args.args)
+    said = [ast.unparse(each.annotation) for each in takes if each.annotation is not None]
+    if said:
+        return any(_TENSOR in each and _BY_NAME not in each.lower() for each in said)
+    return bool(takes) and not definition.called.isdisjoint(torch - _NO_OPERATIONS)
 
 
 def _takes_tensor(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
