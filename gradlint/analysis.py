@@ -93,7 +93,9 @@ def analyze(
     found = [result for part in sorted(results) for result in _of_part(part, results[part])]
     if keeps:
         kept.keep(records for records in results.values() if records)
-    known = {path: record for each in results.values() for path, record in (each or {}).items()}
+    made = [item for each in results.values() for item in (each or {}).items()]
+    # a file that another batch imports is in that one, too, without what is found in it
+    known = dict(sorted(made, key=lambda item: item[1].results is not None))
     faults = [record.fault for record in known.values() if record.fault]
     checked = {path: record for path, record in known.items() if record.results is not None}
     backwards = {path: record.backwards for path, record in checked.items()}

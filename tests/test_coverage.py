@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from commandline import Run
 
+from gradlint import parallel
+from gradlint.analysis import analyze
+
 SCRIPT = """\
 import sys
 import torch
@@ -119,3 +122,20 @@ def test_a_step_that_was_missed_has_its_reason(folder: pathlib.Path, run: Run) -
 def test_it_says_nothing_beside_what_changes_files(folder: pathlib.Path, run: Run) -> None:
     assert run("check", "--coverage", "coverage.json", "--fix").code == 2
     assert not (folder / "coverage.json").exists()
+
+
+def test_a_file_that_a_later_batch_imports_is_counted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setattr(parallel, "SIZE", 1)  # each folder is a batch
+    learns = tmp_path / "agents" / "learns.py"
+    runs = tmp_path / "runs" / "runs.py"
+    for path, text in (
+        (learns, "import torch\n\n\ndef learn(net, x):\n    net(x).sum().backward()\n"),
+        (runs, "from agents.learns import learn\n\nlearn(print, print)\n"),
+    ):
+        path.parent.mkdir()
+        path.write_text(text)
+    (tmp_path / "pyproject.toml").write_text("")
+    found = analyze([learns, runs], select=lambda _: True)
+    assert found.coverage.written == 1
