@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradlint.interpret.lineage import canonical
 from gradlint.interpret.values import Class, Lib
 from gradlint.ir import nodes as ir
 
@@ -50,6 +51,18 @@ def of_tuple(m: Machine, annotation: ir.Node, frame: Frame) -> list[ir.Node]:
         ):
             return items
     return []
+
+
+def is_tensor(m: Machine, name: str, frame: Frame) -> bool:
+    """Whether the function that is run declares a parameter a tensor: so is what the name is given
+    later.
+    """
+    function = frame.function
+    for parameter in function.node.parameters if function is not None else ():
+        if parameter.name == name and parameter.annotation is not None:
+            found = m.evaluate(parameter.annotation, function.scope)
+            return isinstance(found, Lib) and canonical(found.name) == "torch.Tensor"
+    return False
 
 
 def _library_name(m: Machine, node: ir.Node, frame: Frame) -> str:

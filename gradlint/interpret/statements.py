@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import (
+    annotated,
     conditions,
     counters,
+    tensors,
 )
 from gradlint.interpret.generators import run_context
 from gradlint.interpret.keys import key_of
@@ -43,12 +45,21 @@ def assign_statement(m: Machine, node: ir.Assign, frame: Frame) -> None:
     if m.loops and isinstance(value, Const) and _is_augmented(node, frame):
         value = counters.counts_on(m, m.evaluate(node.targets[0], frame), value)
     for target in node.targets:
+        if isinstance(target, ir.Name) and isinstance(value, Unknown):
+            _take_as_declared(m, target.id, value, node, frame)
         assign(m, target, value, frame)
     if frame.is_class and node.annotation is not None and isinstance(node.targets[0], ir.Name):
         frame.locals.setdefault("__annotations__", Mapping({}))
         annotations = frame.locals["__annotations__"]
         assert isinstance(annotations, Mapping)
         annotations.items[node.targets[0].id] = value
+
+
+def _take_as_declared(m: Machine, name: str, value: Unknown, node: ir.Assign, frame: Frame) -> None:
+    """Takes something unknown for the tensor that the parameter of its name is declared to be."""
+    is_open = value.type == "" and not value.data and value.symbol not in m.tensors
+    if is_open and annotated.is_tensor(m, name, frame):
+        tensors.as_tensor(m, value, node.value, frame)
 
 
 def _is_augmented(node: ir.Assign, frame: Frame) -> bool:
