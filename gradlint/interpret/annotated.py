@@ -58,7 +58,9 @@ def is_tensor(m: Machine, name: str, frame: Frame) -> bool:
     later.
     """
     function = frame.function
-    for parameter in function.node.parameters if function is not None else ():
+    if function is None:
+        return False
+    for parameter in function.node.parameters:
         if parameter.name == name and parameter.annotation is not None:
             found = m.evaluate(parameter.annotation, function.scope)
             return isinstance(found, Lib) and canonical(found.name) == "torch.Tensor"
