@@ -492,6 +492,9 @@ WRITERS = {
     "def directions(matrix):\n"
     "    values, axes = torch.linalg.eigh(matrix @ matrix.T)\n    values -= 1.0\n"
     "    return values.clamp(min=0) + axes\n": ["GL201"],
+    "PredictedTensor = torch.Tensor\ndef directions(winds: PredictedTensor):\n"
+    "    length = torch.linalg.norm(winds, dim=1)\n    winds /= length.unsqueeze(1)\n"
+    "    return winds\n": ["GL201"],
     "import numpy as np\ndef directions(rows):\n    rows = np.asarray(rows.detach())\n"
     "    rows = rows - rows.mean(axis=0)\n    rows /= np.sqrt((rows**2).sum())\n"
     "    return torch.from_numpy(rows)\n": [],

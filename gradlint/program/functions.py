@@ -25,7 +25,7 @@ _BOUNDS = frozenset(["clamp", "clamp_", "clip", "clip_"])
 _OFF = frozenset(["no_grad", "inference_mode"])
 _TENSOR = "Tensor"
 _TORCH, _OPTIMIZERS = "torch", "torch.optim"
-_BY_NAME = "dict"  # in the annotation of what maps names to tensors
+_BY_NAME = frozenset(["dict", "Dict", "OrderedDict", "Mapping"])  # what maps names to tensors
 _NO_OPERATIONS = frozenset(["nn", "optim", _TENSOR])  # that a file imports from torch
 _OF_OBJECTS = frozenset(["__init__", "__call__", "forward"])  # what runs them is the object
 
@@ -119,10 +119,17 @@ def _is_of_tensors(definition: Definition, torch: frozenset[str]) -> bool:
     What takes the tensors of a model by their names converts them.
     """
     takes = (*definition.node.args.posonlyargs, *definition.node.args.args)
-    said = [ast.unparse(each.annotation) for each in takes if each.annotation is not None]
+    said = [each.annotation for each in takes if each.annotation is not None]
     if said:
-        return any(_TENSOR in each and _BY_NAME not in each.lower() for each in said)
+        return any(_TENSOR in ast.unparse(each) and not _is_by_name(each) for each in said)
     return bool(takes) and not definition.called.isdisjoint(torch - _NO_OPERATIONS)
+
+
+def _is_by_name(annotation: ast.expr) -> bool:
+    """Whether what is annotated holds tensors by their names: `dict[str, Tensor]`."""
+    nodes = ast.walk(annotation)
+    named = (getattr(node, "id", getattr(node, "attr", "")) for node in nodes)
+    return not _BY_NAME.isdisjoint(named)
 
 
 def _takes_tensor(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
