@@ -65,7 +65,9 @@ An angle is kept a little within the bounds: `torch.acos(cosine.clamp(-1 + 1e-6,
   a note: they can be the two parts of a complex number.
 - As more than a note: roots of one tensor out of the batch that a loss is given as a whole, where
   others of the batch can be the prediction; roots of no difference, of the arguments of a module
-  that has nothing to train: a spectrogram can be there for data alone.
+  that has nothing to train: a spectrogram can be there for data alone; in a part, roots of no
+  difference of what layers out of view give, such as the features of a network for a perceptual
+  loss.
 
 ## Limits
 Whether equal points come up is for the data to say.
@@ -185,6 +187,7 @@ def _severity(root: Value, arrival: Arrival) -> Severity | None:
         _is_of_unrelated(root)
         or _is_of_some_parts(root, arrival)
         or _is_of_what_is_given(root, arrival)
+        or _is_of_layers_out_of_view(root, arrival)
     )
     return Severity.NOTE if is_doubtful else None
 
@@ -199,6 +202,22 @@ def _is_of_what_is_given(root: Value, arrival: Arrival) -> bool:
         arrival.sink.assumed
         and all(leaf.assumed for leaf in arrival.sink.leaves)
         and not any(PREDICTED in value.flags or is_difference(value) for value in behind)
+    )
+
+
+def _is_of_layers_out_of_view(root: Value, arrival: Arrival) -> bool:
+    """Whether a part takes it of what layers that it does not make itself give, and of no
+    difference of two such: that all of it is zero is for these layers to say, and a ReLU at their
+    end makes the NaN a zero.
+    """
+    behind = list(zero_with(root.inputs[0]))
+    last = behind[-1]
+    return (
+        arrival.sink.assumed
+        and last.op == "call"
+        and last.assumed
+        and PREDICTED not in last.flags
+        and not any(map(is_difference, behind))
     )
 
 
