@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import arguments, chances, tensors
-from gradlint.interpret.symbols import Test
+from gradlint.interpret.symbols import Symbol, Test
 from gradlint.interpret.values import (
     Abstract,
     Const,
@@ -39,6 +39,7 @@ PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "^": operator.xor,
     "<<": operator.lshift, ">>": operator.rshift, "**": operator.pow,
 }  # fmt: skip
+_OF_SIZES = frozenset(["+", "-", "*", "//", "%"])
 _PLAIN = ("number", "bool", "str", "array", "object", "module")
 
 
@@ -130,6 +131,7 @@ def of_unknown(
         operand = other.value
     symbol = base.symbol.derive((op, operand, base is left), frame.text(node))
     if _is_plain(left) and _is_plain(right):
+        _bind(m, op, left, right, symbol)
         origin = _of_numbers(m, op, left, right, node, frame)
         if _is_mask(left) or _is_mask(right):
             kind = "bool" if op in "&|^" else ""
@@ -150,6 +152,38 @@ def of_unknown(
     result = Unknown(symbol)
     m.nodes[result.symbol] = made.node
     return result
+
+
+def _bind(m: Machine, op: str, left: Abstract, right: Abstract, symbol: Symbol) -> None:
+    """Has what is reckoned with sizes that the program writes down be known where it is compared:
+    `x.shape[0] - 1`.
+    """
+    sides = bound_numbers(m, [left, right])
+    if sides is None or op not in _OF_SIZES or (op in ("//", "%") and sides[1] == 0):
+        return
+    m.oracle.facts.bind(symbol, PYTHON[op](*sides))
+
+
+def bound_numbers(m: Machine, values: Sequence[Abstract]) -> list[float] | None:
+    """The numbers that values are, or are bound to where they are compared; None where one is
+    not.
+    """
+    found: list[float] = []
+    for value in values:
+        number = _bound_number(m, value)
+        if number is None:
+            return None
+        found.append(number)
+    return found
+
+
+def _bound_number(m: Machine, value: Abstract) -> float | None:
+    match value:
+        case Const(value=int() | float() as number) if not isinstance(number, bool):
+            return number
+        case Unknown():
+            return m.oracle.facts.number(value.symbol)
+    return None
 
 
 def _is_mask(value: Abstract) -> bool:

@@ -76,12 +76,28 @@ def asked(m: Machine, value: Abstract, place: ir.Node | None = None) -> Abstract
     """
     if place is not None and isinstance(value, Const):
         counters.meet(m, place, "==", value, counters.ZERO)
+    if isinstance(value, Lib) and may_be_a_setting(value) and _is_looked_up(place):
+        return Unknown(m.symbol(value), data=True)  # if FLAGS.parallel:
     if isinstance(value, Instance):
         owns = [m.session.member_of(value.cls, name) for name in ("__bool__", "__len__")]
         own = next((own for own in owns if isinstance(own, Function)), None)
         if own is not None:
             return m.call(own, Call(own.name, [value], {}, own.node, own.scope))
     return value
+
+
+def may_be_a_setting(library: Lib) -> bool:
+    """Whether a name of a library can be that of a number or a text, `flags.FLAGS.model`: torch's
+    are classes and functions.
+    """
+    return library.name.partition(".")[0] != "torch"
+
+
+def _is_looked_up(place: ir.Node | None) -> bool:
+    """Whether it is an attribute of something, and no name that an import has bound, or not."""
+    while isinstance(place, ir.Unary):
+        place = place.operand
+    return isinstance(place, ir.Attribute)
 
 
 def question(m: Machine, node: ir.Node, frame: Frame) -> Abstract:

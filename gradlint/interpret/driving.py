@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import evidence
 from gradlint.finding import Span
-from gradlint.interpret import tensors
+from gradlint.interpret import owned, tensors
 from gradlint.interpret.machine import Stop
 from gradlint.interpret.outcomes import MINIMISED, SAVED
 from gradlint.interpret.scopes import Frame
@@ -106,7 +106,7 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
     try:
         known = [helpers[name] for name in names if name in helpers]
         m.call(driver, Call(_DRIVE, known, arguments, call.node, frame))
-        for node in _held(owner):
+        for node in owned.computed(owner):
             m.emit(Fact(at=call.frame.span(call.node), what="put-away", value=node, detail="part"))
     finally:  # results rest on the program's files
         asked = m.session.program.dependencies.asked
@@ -272,6 +272,7 @@ class _Batches:
         self.given = given
         # the computed values that the constructor has put into the module
         self._made: list[Value] | None = None
+        self._kept: set[tuple[int, str]] = set()
         self._before: list[object] = []
 
     def another(self, m: Machine, call: Call) -> Abstract:
@@ -279,27 +280,26 @@ class _Batches:
         is done to these.
 
         What a module keeps of a batch is put back by whoever calls it; but nobody puts back a
-        buffer.
+        buffer that the constructor has given a tensor: `register_buffer("cache", None)` is a place
+        for what is kept, like any other.
         """
         if self._made is None:
-            self._made = _held(self.owner)
+            self._made, self._kept = owned.computed(self.owner), owned.filled_buffers(self.owner)
         else:
             self._renew(m, self._made)
         _give_anew(m, self.given, call)
-        self._before = _state(m, self.owner)
+        self._before = owned.state(m, self.owner)
         return NONE
 
     def _renew(self, m: Machine, made: list[Value]) -> None:
         """Has what the module keeps of a batch be something unknown."""
         known = set(map(id, made))
-        for each in _modules(self.owner):
+        for each in owned.modules(self.owner):
             for name, value in each.attrs.items():
-                if (
-                    name in each.state.get("buffers", ())
-                    or getattr(value, "module", None) is not None
-                ):
+                is_kept = (id(each), name) in self._kept
+                if is_kept or getattr(value, "module", None) is not None:
                     continue  # a module in it is looked at by itself
-                if any(id(node) not in known for node in _held(value)):
+                if any(id(node) not in known for node in owned.computed(value)):
                     each.attrs[name] = Unknown(
                         m.symbol(each).derive(("renewed", name), f"self.{name}"), data=True
                     )
@@ -308,7 +308,7 @@ class _Batches:
         """Whether a batch has changed what the module is, so that the next one can show something
         new.
         """
-        now = _state(m, self.owner)
+        now = owned.state(m, self.owner)
         is_same = len(now) == len(self._before) and all(map(operator.is_, now, self._before))
         return Const(not is_same)
 
@@ -329,29 +329,6 @@ def _give_anew(m: Machine, given: Iterable[tuple[Abstract, Value | None]], call:
             _identify(m, value, call)
 
 
-def _state(m: Machine, owner: Abstract) -> list[object]:
-    """What an object is made of, down to the nodes of its tensors: the same things until something
-    in it is written.
-
-    It holds them, so that nothing new can come to stand in the place of one that was let go.
-    """
-    found: list[object] = []
-    seen: set[int] = set()
-    pending = [owner]
-    for held in pending:
-        if id(held) in seen:
-            continue
-        seen.add(id(held))
-        found.append(held)
-        if isinstance(held, Unknown):
-            held = m.tensors.get(held.symbol, held)
-        if isinstance(held, Tensor):
-            found.append(held.node)
-        elif isinstance(held, Instance | Object | Mapping | Sequence):
-            pending += _inside(held)
-    return found
-
-
 def _untrained(owner: Abstract, m: Machine, call: Call) -> Abstract:
     """Ends the path where a module has something to train, as far as that is known."""
     held = m.items(m.invoke(m.attribute(owner, "parameters", call), [], call), call)
@@ -361,43 +338,3 @@ def _untrained(owner: Abstract, m: Machine, call: Call) -> Abstract:
     ):
         raise Stop
     return NONE
-
-
-def _modules(owner: Abstract) -> list[Instance]:
-    """An object that is driven, and those in it."""
-    found: list[Instance] = []
-    pending, seen = [owner], {id(owner)}
-    for held in pending:
-        if isinstance(held, Instance):
-            found.append(held)
-        inner = _inside(held) if isinstance(held, Instance | Object | Mapping | Sequence) else ()
-        pending += [each for each in inner if id(each) not in seen]
-        seen.update(map(id, inner))
-    return found
-
-
-def _held(owner: Abstract) -> list[Value]:
-    """What was computed and is put away in the object that is driven, or in a module of it."""
-    found: list[Value] = []
-    seen: set[int] = set()
-    pending = [owner]
-    for held in pending:
-        if id(held) in seen or not isinstance(
-            held, Instance | Object | Mapping | Sequence | Tensor
-        ):
-            continue
-        seen.add(id(held))
-        if isinstance(held, Tensor):
-            found += [held.node] if held.node.records else []
-        else:
-            pending += _inside(held)
-    return found
-
-
-def _inside(held: Instance | Object | Mapping | Sequence) -> Iterable[Abstract]:
-    if isinstance(held, Sequence):
-        return held.items
-    if isinstance(held, Mapping):
-        return held.items.values()
-    own = held.state.get("items")
-    return [*held.attrs.values(), *([own] if isinstance(own, Abstract) else ())]

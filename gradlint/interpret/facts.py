@@ -148,11 +148,16 @@ class Facts:
             case (">=", True) | ("<", False):
                 self._raise_low(test, False)
 
-    def bind(self, symbol: Symbol, number: int) -> None:
+    def bind(self, symbol: Symbol, number: float) -> None:
         """Has a number be known where it is compared, and nowhere else: rounds are not counted by
         it.
         """
         self.low[symbol.asked] = self.high[symbol.asked] = (number, False)
+
+    def number(self, symbol: Symbol) -> float | None:
+        """The number that a symbol is bound to, or that its bounds leave."""
+        low, high = self.low.get(symbol.asked), self.high.get(symbol.asked)
+        return None if low is None or low != high or low[1] else low[0]
 
     def allows(self, subject: Symbol, value: object) -> bool:
         """Whether a symbol can be this constant, for all that was answered about it."""

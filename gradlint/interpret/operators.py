@@ -10,6 +10,7 @@ from gradlint.interpret.iteration import shorten
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.operands import collated, concrete, concretise, is_collated
 from gradlint.interpret.registry import find_method
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.tables import EVALUATE, handles
 from gradlint.interpret.texts import filled
 from gradlint.interpret.values import (
@@ -238,7 +239,7 @@ def _sequences(
             )
         return Sequence(
             sequence.kind,
-            list(sequence.items),
+            sequence.items * _shown(times),
             True,
             sequence.items[0] if sequence.items else None,
             at=frame.span(node),
@@ -248,6 +249,15 @@ def _sequences(
     if isinstance(left, Sequence) and op == "+":
         return Sequence(left.kind, list(left.items), True, at=frame.span(node))
     return m.unknown(frame.text(node), data=True)
+
+
+def _shown(times: Abstract) -> int:
+    """How many times a list is shown that is repeated an unknown number of times: `len(others) *
+    [True]` has as many items as are shown of the others, else once."""
+    match times:
+        case Unknown(symbol=Symbol(key=("len", int(shown)))) if shown:
+            return shown
+    return 1
 
 
 @handles(EVALUATE, ir.Unary)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
 from gradlint.interpret import ahead, defaults, filters
-from gradlint.interpret.conditions import boolean, known_truth
+from gradlint.interpret.conditions import boolean, known_truth, may_be_a_setting
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.lineage import is_a
 from gradlint.interpret.symbols import Symbol, Test
@@ -56,7 +56,8 @@ def by_kind(left: Abstract, right: Abstract, relation: str) -> bool | None:
         and isinstance(left, Function | Class | Lib | Instance | Sequence | Mapping | Object)
         and isinstance(right, Const)
     ):
-        return False
+        is_a_setting = isinstance(left, Lib) and may_be_a_setting(left)
+        return None if is_a_setting and right.value is not None else False
     if relation == "==" and isinstance(left, Lib) and isinstance(right, Lib):
         return left.name == right.name
     if (

@@ -120,6 +120,9 @@ def has_some(value: Value, depth: int = _DEEPEST) -> bool | None:
     index, written = value.argument(1), value.argument(2)
     if value.op != "torch.Tensor.__setitem__" or not isinstance(written, int | float) or depth == 0:
         return None
+    is_one = type(index) is int
+    if written is True and is_one:  # whatever else is true of a mask
+        return True
     had = has_some(value.inputs[0], depth - 1)
     if had is None or written < 0:
         return None

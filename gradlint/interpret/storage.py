@@ -328,12 +328,19 @@ def _set_key(
 def _set_at(owner: Sequence, index: Abstract, value: Abstract) -> None:
     """`items[number] = value`, `items[first:last] = value`."""
     place = index.value if isinstance(index, Const) else None
-    if isinstance(place, int) and -len(owner.items) <= place < len(owner.items):
+    if place == -1 and _is_repeated(owner):  # of `[True] * n` with an unknown `n`, the last one
+        owner.items.append(value)
+    elif isinstance(place, int) and -len(owner.items) <= place < len(owner.items):
         owner.items[place] = value
     elif isinstance(place, slice):
         _set_slice(owner, place, value)
     else:
         owner.open, owner.rest = True, value
+
+
+def _is_repeated(owner: Sequence) -> bool:
+    """Whether one item is shown of a list that has any number of them."""
+    return owner.open and len(owner.items) == 1 and owner.items[0] is owner.rest
 
 
 def _write_elements(

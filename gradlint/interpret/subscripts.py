@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import arguments, chances, conditions, memory, tensors
+from gradlint.interpret import arguments, chances, conditions, counts, memory, tensors
 from gradlint.interpret.derived import derived
 from gradlint.interpret.keys import hashable, key_of
 from gradlint.interpret.lineage import is_a
@@ -334,6 +334,8 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
         if any(map(_copies_rows, parts)):
             made.node.flags |= {COMPUTED_ANEW}
         made.node.inference = made.node.inference or False
+        if len(parts) == 1:
+            counts.note_selection(m, made.node, parts[0])
         for mask in chosen if made.node.requires_grad else ():
             if mask.dtype is DType.BOOL:
                 chances.note(m, made.node, chances.of_nothing(mask))

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import tensors, wrapped
+from gradlint.interpret import counts, tensors, wrapped
 from gradlint.interpret.registry import (
     notify,
 )
@@ -170,10 +170,7 @@ def _note_counting(m: Machine, result: Unknown, method: Symbol, call: Call) -> N
         return
     function = call.node.function if isinstance(call.node, ir.Call) else None
     if isinstance(function, ir.Attribute) and function.name == "any":
-        counting = method.source.derive(("attribute", "sum"), f"{method.source.text}.sum")
-        result.test = m.oracle.facts.any_of(
-            counting.derive(_asked(m, call), f"{counting.text}()").asked
-        )
+        result.test = m.oracle.facts.any_of(counts.of_unknown(method.source).asked)
 
 
 def _listed(call: Call) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import shapes
+from gradlint.interpret import counts, shapes
 from gradlint.interpret.symbols import Symbol, Test
 from gradlint.interpret.values import Tensor
 from gradlint.library.python.results import last
@@ -19,7 +19,7 @@ _NEGATIONS, _UNIONS = ("bitwise_not", "invert", "logical_not"), ("bitwise_or", "
 
 def ask_of_count(m: Machine, tensor: Tensor, made: Tensor, name: str) -> None:
     """`mask.any()` and `mask.sum() > 0` are one question."""
-    count = m.symbol(tensor).derive("count", f"{tensor.node.title}.sum()")
+    count = counts.of_tensor(m, tensor)
     if name == "any":
         m.tests[id(made.node)] = (made.node, m.oracle.facts.any_of(count.asked))
     else:
@@ -38,10 +38,7 @@ def _is_what_is_left(m: Machine, mask: Tensor, count: Symbol) -> bool:
     groups: dict[Symbol, list[list[Symbol]]] = m.state.setdefault("masks of a whole", {})
     of = mask.node.inputs[0] if last(mask.node.op) in _NEGATIONS and mask.node.inputs else None
     if of is not None and not any("selection" in value.flags for value in tape.ancestors(of)):
-        others = (
-            m.symbol(Tensor(part)).derive("count", f"{part.title}.sum()").asked
-            for part in _united(of)
-        )
+        others = (counts.of_tensor(m, Tensor(part)).asked for part in _united(of))
         group = [count, *others]
         for each in group:
             groups.setdefault(each, []).append(group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import conditions, memory, tensors
+from gradlint.interpret import conditions, counts, memory, tensors
 from gradlint.interpret.registry import (
     attribute,
     fallback,
@@ -37,6 +37,7 @@ _PREDICATES = {
     "equal",
     "allclose",
 }
+_ELEMENTS = ("numel", "nelement")
 _SHAPES = {
     "numel",
     "nelement",
@@ -64,6 +65,8 @@ def tensor_method(m: Machine, tensor: Tensor, call: Call) -> Abstract:
         symbol = m.symbol(tensor).derive(
             (name, tuple(m.symbol(arg) for arg in call.values)), f"{tensor.node.title}.{name}()"
         )
+        if name in _ELEMENTS:
+            counts.learn(m, tensor, symbol)
         return Unknown(
             symbol,
             data=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import estimates, shapes
+from gradlint.interpret import counts, estimates, shapes
 from gradlint.interpret.axes import rank
 from gradlint.interpret.registry import (
     attribute,
@@ -143,6 +143,7 @@ def length(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     known = shapes.known_length(tensor)
     if known is not None:
         m.oracle.facts.bind(symbol, known)
+    counts.learn(m, tensor, symbol)
     return Unknown(symbol, data=True, type="number")
 
 
@@ -153,8 +154,7 @@ def number_of(m: Machine, call: Call) -> Abstract:
     is_of_floats = truth_of(holds_floats(m, value.node)) if isinstance(value, Tensor) else None
     if name == "is_floating_point" and is_of_floats is not None:
         return is_of_floats
-    return Unknown(
-        m.symbol(value).derive((name, ()), f"{name}()"),
-        data=True,
-        type="number" if name == "numel" else "bool",
-    )
+    symbol = m.symbol(value).derive((name, ()), f"{name}()")
+    if name == "numel" and isinstance(value, Tensor):
+        counts.learn(m, value, symbol)
+    return Unknown(symbol, data=True, type="number" if name == "numel" else "bool")

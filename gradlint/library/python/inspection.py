@@ -6,11 +6,11 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import conditions, defaults, registry
-from gradlint.interpret.lineage import canonical
+from gradlint.interpret.lineage import canonical, of_tables
 from gradlint.interpret.registry import attribute, function, method
 from gradlint.interpret.storage import set_attribute, store
 from gradlint.interpret.subscripts import item
-from gradlint.interpret.symbols import Test
+from gradlint.interpret.symbols import Symbol, Test
 from gradlint.interpret.values import (
     FALSE,
     NONE,
@@ -131,10 +131,33 @@ def hasattr_(m: Machine, call: Call) -> Abstract:
     name = call.constant(1, "name")
     if not isinstance(name, str):
         return fresh(m, call, "bool")
+    asked = m.symbol(call.args[0])
     known = has(m, call.args[0], name)
+    if known is None:
+        known = _as_with_others(m, asked, name)
     if known is not None:
         return TRUE if known else FALSE
-    return conditions.boolean(m, Test(m.symbol(call.args[0]), "has", name), text(call))
+    return conditions.boolean(m, Test(asked, "has", name), text(call))
+
+
+def _as_with_others(m: Machine, asked: Symbol, name: str) -> bool | None:
+    """What is known by the attributes that this path has asked for: what has an `eval` has a
+    `train` as well, and what has no `train` no `eval`.
+    """
+    own = _owners(name)
+    for (relation, other), holds in m.oracle.facts.answers.get(asked, {}).items():
+        others = _owners(other) if relation == "has" and isinstance(other, str) else frozenset()
+        if holds and others and others <= own:
+            return True
+        if not holds and own and own <= others:
+            return False
+    return None
+
+
+@of_tables
+def _owners(name: str) -> frozenset[str]:
+    """The library classes that have a method of this name themselves."""
+    return frozenset(owner for owner, each in registry.METHODS if each == name) - {"unknown"}
 
 
 @function("builtins.getattr")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import conditions, counters, estimates, retention, shapes, tensors
+from gradlint.interpret import conditions, counters, counts, estimates, retention, shapes, tensors
+from gradlint.interpret.arithmetic import bound_numbers
 from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import function
 from gradlint.interpret.symbols import Test
@@ -56,7 +58,12 @@ def computed(
             return constant(call, run(*known))
         except (TypeError, ValueError, ArithmeticError):
             return fresh(m, call, "number")
-    return same(m, call, name, values)
+    made = same(m, call, name, values)
+    bound = bound_numbers(m, values)
+    if bound is not None and not call.open and isinstance(made, Unknown):
+        with contextlib.suppress(TypeError, ValueError, ArithmeticError):
+            m.oracle.facts.bind(made.symbol, run(*bound))
+    return made
 
 
 def _in_torch(name: str, run: Callable[..., Any]) -> None:
@@ -219,8 +226,10 @@ def length(m: Machine, call: Call) -> Abstract:
     m.state.setdefault("lengths", {})[derived] = (
         estimates.length(m, value) if isinstance(value, Tensor) else None
     )
-    if isinstance(value, Tensor) and (size := shapes.known_length(value)) is not None:
-        m.oracle.facts.bind(derived, size)
+    if isinstance(value, Tensor):
+        counts.learn(m, value, derived)
+        if (size := shapes.known_length(value)) is not None:
+            m.oracle.facts.bind(derived, size)
     if isinstance(value, Sequence) and value.items:
         m.oracle.facts.learn(Test(derived, ">", 0), True)
     return Unknown(derived, data=True, type="number")
