@@ -200,6 +200,7 @@ def _object(m: Machine, cls: Class, call: Call) -> Instance:
             m.session.makes
         ):  # where the branches go this way there is no object to call the method of
             raise
+        m.session.unmade.append(m.tape)
         del m.running[depth:]
     else:
         if is_made:

@@ -55,7 +55,7 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
         session.driver = driving.driver_of(entry.contract, at, entry.part)
     while True:
         try:
-            tapes = list(_paths(program, path, entry, session))
+            tapes = _of_objects(session, list(_paths(program, path, entry, session)))
             session.gets_past()
         except Restart:
             session.repeated = session.steps
@@ -75,6 +75,15 @@ def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> l
             session.gaps.add(Gap("part", _head(program, path, entry), f"{entry.name}: {reason}"))
         _note_untaken(session, tapes)
         return tapes
+
+
+def _of_objects(session: Session, tapes: list[tape.Tape]) -> list[tape.Tape]:
+    """The tapes of paths that made the object whose method is entered, where they come to a
+    backward: of what a constructor leaves behind that raises, nothing is known.
+    """
+    made = [each for each in tapes if not any(each is other for other in session.unmade)]
+    comes_to_one = any(isinstance(event, tape.Backward) for each in made for event in each.events)
+    return made if session.makes and comes_to_one else tapes
 
 
 def run_more(
@@ -145,6 +154,7 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
     def cut_short() -> None:
         session.gaps.add(Gap("paths", _head(program, path, entry), entry.name))
 
+    session.unmade = []
     session.has_trained, session.has_learned, session.lost, session.raised = False, False, 0, []
     session.misses = functools.partial(
         _misses, session, None if entry.function else program.source(path)

@@ -71,6 +71,7 @@ class Session:
         self.leaves_open = False
         # whether a path has come to the end of the `__init__` that makes the entry's object
         self.makes = False
+        self.unmade: list[tape.Tape] = []  # those of paths on which that raises
         self.made: set[str] = set()  # the attributes that the object had then, on any path
         self._constants: dict[object, Symbol] = {}
         self._libraries: dict[str, Symbol] = {}
