@@ -272,7 +272,6 @@ class _Batches:
         self.given = given
         # the computed values that the constructor has put into the module
         self._made: list[Value] | None = None
-        self._kept: set[tuple[int, str]] = set()
         self._before: list[object] = []
 
     def another(self, m: Machine, call: Call) -> Abstract:
@@ -280,11 +279,10 @@ class _Batches:
         is done to these.
 
         What a module keeps of a batch is put back by whoever calls it; but nobody puts back a
-        buffer that the constructor has given a tensor: `register_buffer("cache", None)` is a place
-        for what is kept, like any other.
+        buffer, unless a method of the module is there to empty it.
         """
         if self._made is None:
-            self._made, self._kept = owned.computed(self.owner), owned.filled_buffers(self.owner)
+            self._made = owned.computed(self.owner)
         else:
             self._renew(m, self._made)
         _give_anew(m, self.given, call)
@@ -295,9 +293,9 @@ class _Batches:
         """Has what the module keeps of a batch be something unknown."""
         known = set(map(id, made))
         for each in owned.modules(self.owner):
+            kept = each.state.get("buffers", set()) - each.state.get("emptied", set())
             for name, value in each.attrs.items():
-                is_kept = (id(each), name) in self._kept
-                if is_kept or getattr(value, "module", None) is not None:
+                if name in kept or getattr(value, "module", None) is not None:
                     continue  # a module in it is looked at by itself
                 if any(id(node) not in known for node in owned.computed(value)):
                     each.attrs[name] = Unknown(

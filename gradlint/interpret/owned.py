@@ -1,4 +1,4 @@
-"""What an object is made of: its modules, the tensors put away in it, its buffers."""
+"""What an object is made of: its modules, and the tensors put away in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.values import (
     Abstract,
-    Const,
     Instance,
     Mapping,
     Object,
@@ -19,16 +18,6 @@ from gradlint.tape import Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
-
-
-def filled_buffers(owner: Abstract) -> set[tuple[int, str]]:
-    """The buffers of a module, and of those in it, that are there: by their owners and names."""
-    return {
-        (id(each), name)
-        for each in modules(owner)
-        for name in each.state.get("buffers", ())
-        if not _is_none(each.attrs.get(name))
-    }
 
 
 def state(m: Machine, owner: Abstract) -> list[object]:
@@ -92,7 +81,3 @@ def _inside(held: Instance | Object | Mapping | Sequence) -> Iterable[Abstract]:
         return held.items.values()
     own = held.state.get("items")
     return [*held.attrs.values(), *([own] if isinstance(own, Abstract) else ())]
-
-
-def _is_none(value: Abstract | None) -> bool:
-    return isinstance(value, Const) and value.value is None

@@ -100,9 +100,20 @@ def register_buffer(m: Machine, module: Instance | Object, call: Call) -> Abstra
         name_value(m, value, name)
         module.attrs[name] = value
         module.state.setdefault("buffers", set()).add(name)
+        if _is_emptied(value, call):
+            module.state.setdefault("emptied", set()).add(name)
         if isinstance(value, Tensor) and value.node.records:
             m.emit(tape.Fact(at=call.frame.span(call.node), what="buffer-set", value=value.node))
     return NONE
+
+
+def _is_emptied(value: Abstract, call: Call) -> bool:
+    """Whether a method other than the constructor puts nothing into a buffer:
+    `def clear(self): self.register_buffer("cache", None)`.
+    """
+    function = call.frame.function
+    is_nothing = isinstance(value, Const) and value.value is None
+    return is_nothing and function is not None and function.name != "__init__"
 
 
 def _as_table(value: Abstract) -> Abstract:
