@@ -23,6 +23,7 @@ _RAISES = frozenset(
         "GL302",
         "GL303",
         "GL507",
+        "GL508",
         "GL514",
         "GL515",
         "GL516",

@@ -7,16 +7,13 @@ is said to happen at the definition of the part, and its events are `assumed`.
 from __future__ import annotations
 
 import ast
-import copy
 import functools
-import operator
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradlint import evidence
 from gradlint.finding import Span
-from gradlint.interpret import owned, tensors
+from gradlint.interpret import owned, succession, tensors
 from gradlint.interpret.machine import Stop
 from gradlint.interpret.outcomes import MINIMISED, SAVED
 from gradlint.interpret.scopes import Frame
@@ -40,7 +37,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import lower
 from gradlint.ir import nodes as ir
 from gradlint.program import losses
-from gradlint.tape import BESIDE, PREDICTED, Fact, Storage, Value
+from gradlint.tape import BESIDE, PREDICTED, Fact, Storage
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -93,7 +90,7 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
     owner = _object_of(part)
     if "owner" in names and not (isinstance(owner, Instance) and owner.module is not None):
         return
-    batches = _Batches(owner, _as_given(arguments.values()))
+    batches = succession.Batches(owner, succession.as_given(arguments.values()))
     helpers = {
         "part": part,
         "owner": owner,
@@ -194,7 +191,7 @@ def _given(
     m.state[BESIDE] = dict.fromkeys(tensors_given[1:], frozenset({BESIDE}))
     for name, value in known.items():
         if isinstance(value, Unknown) and value.type == "tensor":
-            _identify(m, value, call)
+            succession.identify(m, value, call)
             known[name] = tensors.as_tensor(m, value, call.node, call.frame)
     return known
 
@@ -233,16 +230,9 @@ def _arguments(
                     return None  # what is handed a loss reduces it, weighs it or shows it
                 has_prediction = True
                 value = _predict(m, value, losses.is_looked_up(source, parameter.name), call)
-            _identify(m, value, call)
+            succession.identify(m, value, call)
         found[parameter.name] = value
     return found if has_prediction else None
-
-
-def _identify(m: Machine, value: Unknown, call: Call) -> None:
-    """Has a tensor be one that questions can be about."""
-    node = tensors.node_of(m, value, call.node, call.frame)
-    if node is not None:
-        m.identify(node, value.symbol)
 
 
 def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> Unknown:
@@ -255,76 +245,6 @@ def _predict(m: Machine, parameter: Unknown, is_container: bool, call: Call) -> 
     m.nodes[symbol] = made
     m.state["predicted"] = symbol
     return Unknown(symbol, type=parameter.type or ("" if is_container else "tensor"))
-
-
-def _as_given(arguments: Iterable[Abstract]) -> list[tuple[Abstract, Value | None]]:
-    """What a part is called with, each with the tensor that it is before anything is done to it."""
-    return [
-        (each, copy.copy(each.node) if isinstance(each, Tensor) else None) for each in arguments
-    ]
-
-
-class _Batches:
-    """The batches that a module is called with, and what the module was before the last of them."""
-
-    def __init__(self, owner: Abstract, given: Iterable[tuple[Abstract, Value | None]]) -> None:
-        self.owner = owner
-        self.given = given
-        # the computed values that the constructor has put into the module
-        self._made: list[Value] | None = None
-        self._before: list[object] = []
-
-    def another(self, m: Machine, call: Call) -> Abstract:
-        """Has what is given be of another batch: nothing that was done to the tensors of one before
-        is done to these.
-
-        What a module keeps of a batch is put back by whoever calls it; but nobody puts back a
-        buffer, unless a method of the module is there to empty it.
-        """
-        if self._made is None:
-            self._made = owned.computed(self.owner)
-        else:
-            self._renew(m, self._made)
-        _give_anew(m, self.given, call)
-        self._before = owned.state(m, self.owner)
-        return NONE
-
-    def _renew(self, m: Machine, made: list[Value]) -> None:
-        """Has what the module keeps of a batch be something unknown."""
-        known = set(map(id, made))
-        for each in owned.modules(self.owner):
-            kept = each.state.get("buffers", set()) - each.state.get("emptied", set())
-            for name, value in each.attrs.items():
-                if name in kept or getattr(value, "module", None) is not None:
-                    continue  # a module in it is looked at by itself
-                if any(id(node) not in known for node in owned.computed(value)):
-                    each.attrs[name] = Unknown(
-                        m.symbol(each).derive(("renewed", name), f"self.{name}"), data=True
-                    )
-
-    def keeps_state(self, m: Machine, _: Call) -> Abstract:
-        """Whether a batch has changed what the module is, so that the next one can show something
-        new.
-        """
-        now = owned.state(m, self.owner)
-        is_same = len(now) == len(self._before) and all(map(operator.is_, now, self._before))
-        return Const(not is_same)
-
-
-def _give_anew(m: Machine, given: Iterable[tuple[Abstract, Value | None]], call: Call) -> None:
-    """Has what a part is called with be of another batch."""
-    for value, node in given:
-        if isinstance(value, Tensor) and node is not None:
-            value.node = copy.copy(node)
-            value.node.storage = Storage()
-    symbols = [value.symbol for value, _ in given if isinstance(value, Unknown)]
-    for symbol in symbols:
-        m.tensors.pop(symbol, None)
-        m.nodes.pop(symbol, None)
-        symbols += symbol.derived.values()
-    for value, _ in given:
-        if isinstance(value, Unknown) and value.type == "tensor":
-            _identify(m, value, call)
 
 
 def _untrained(owner: Abstract, m: Machine, call: Call) -> Abstract:

@@ -363,6 +363,7 @@ def as_tensor(m: Machine, abstract: Abstract, node: ir.Node, frame: Frame) -> Te
         else:
             known = Tensor(made)
             made.storage = made.storage or Storage()
+            made.flags |= {tape.TENSOR}
         m.tensors[key] = known
     return known
 

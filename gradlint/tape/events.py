@@ -227,7 +227,7 @@ class Kept(Event):
 
     value: Value
     # "append", "window" (what a bounded deque has not yet forgotten), "sum", "total"
-    # (`sum(steps)`), "state"
+    # (`sum(steps)`), "state", "buffer" (of a module, the batches of which it holds)
     how: str
 
 

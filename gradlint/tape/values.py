@@ -63,6 +63,8 @@ FRAMEWORK = "framework"  # the device of an autocast region that a framework cho
 PREDICTED = "predicted"
 # what a part is given beside its first tensor: an adjacency, a mask, and queries and keys as well
 BESIDE = "beside"
+# on something unknown that is used as only a tensor can be, or is said to be one
+TENSOR = "tensor"
 HANDED = "handed"  # what a part is given, and is no result of it: a metric, the output of a model
 # from a distribution whose samples are functions of its parameters: it is never exactly zero
 DRAWN = "drawn"

@@ -82,7 +82,7 @@ for chunk in torch.randn(3, 2, 4):
 - Losses that share parameters and no activations.
 - In a module with no trainer in view, a state that is no buffer: whoever calls it puts that back
   (`net.state = None`). A buffer that is kept with its graph is told where it is set. Where an
-  argument alone can carry a gradient into it, nothing is said: the argument may be a number.
+  argument alone can carry a gradient into it, it is a warning, and none where that may be a number.
 
 ## Limits
 `retain_graph=True` makes the carried state run, but then its graph grows with every step: see
@@ -105,7 +105,14 @@ from gradlint_rules.held import is_meant_as_leaf
 from gradlint_rules.training import joined_backwards
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import backwards, driven
-from gradlint_rules.words import backward, maker, places, when
+from gradlint_rules.words import (
+    backward,
+    maker,
+    places,
+    severity_in,
+    when,
+    where_given,
+)
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -134,6 +141,8 @@ def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
     condition = when(
         conditions(arrival, [rival for rival in rivals if rival.tape is not arrival.tape], sink.at)
     )
+    if sink.assumed:
+        condition += where_given(value)
     shared = f"through {maker(value)} on line {value.at.line}, which"
     if first.at == sink.at:
         message = (
@@ -155,7 +164,14 @@ def _report(freed: _Freed, rivals: Sequence[Arrival]) -> Report:
     ]
     # nobody has written what drives a part
     at = _kept(arrival.tape, sink, value) if sink.assumed else sink.at
-    return Report(at, message, advice, places(at, *met), hints=_carried(sink, first))
+    return Report(
+        at,
+        message,
+        advice,
+        places(at, *met),
+        severity=severity_in(sink, value),
+        hints=_carried(sink, first),
+    )
 
 
 def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:

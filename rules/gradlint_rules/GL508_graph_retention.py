@@ -7,8 +7,9 @@ step.
 Reports the accumulation, `total += loss`, `losses.append(loss)`, a replay buffer of outputs, a
 state carried along with `retain_graph=True`, where the kept value still has its graph; in
 Lightning's `training_step` and a Trainer's `compute_loss`, what their objects keep from one batch
-to the next. A state that is carried along is one finding, where the loop gets it; what is computed
-anew from it in each round is none.
+to the next; in a module, running statistics in a buffer that are not detached. A state that is
+carried along is one finding, where the loop gets it; what is computed anew from it in each round is
+none.
 
 ## Why it matters
 A tensor keeps the graph it came from, and the graph keeps activations and outputs. A running total
@@ -77,11 +78,14 @@ assert all(loss.grad_fn is None for loss in losses)
   `if norm < 0: norm[0] = scores.mean()`.
 - What is kept of the backwards of one step, and given up with it: a sum over a few scales of one
   image.
+- In a module with no trainer in view, all that is no buffer of it: whoever calls it puts that back.
 - Lists that end with the iteration. A deque with a bound below 1000, `deque(maxlen=20)`, is a note.
 
 ## Limits
 Only in what trains: where no backward is in view, keeping outputs with their graphs can be what is
-wanted.
+wanted. The exception is a buffer of a module that gets the graph of each batch: nobody takes that
+back. Where it takes that graph of an argument alone, the message says so: the argument of a first
+layer has no gradient.
 """
 
 from __future__ import annotations
@@ -96,11 +100,12 @@ from gradlint_rules.cached import of_tape
 from gradlint_rules.devices import is_below
 from gradlint_rules.keeping import kept_detached
 from gradlint_rules.uncut import safe
-from gradlint_rules.visited import backwards, surely_visited
-from gradlint_rules.words import calls, places, quoted
+from gradlint_rules.visited import Freed, backwards, driven, surely_visited
+from gradlint_rules.words import calls, places, quoted, where_given
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
+_BUFFER = "buffer"
 _Keeping = tuple[Span, str]  # where something is kept, and how
 _HOW = {
     "append": "puts {} into a list",
@@ -108,13 +113,14 @@ _HOW = {
     "state": "carries {} into the next iteration",
 }
 _HELP = "Keep `.item()` or `.detach()` of it."
+_OF_BUFFER = "Detach what is written into it, or write it under `torch.no_grad()`."
 _BETWEEN = "Detach it behind the backward, before the next iteration begins."
 
 
 def check(paths: Paths) -> Iterator[Report]:
     """Everything kept with its graph that no later backward needs."""
     found: dict[Span, list[tuple[Tape, Kept]]] = {}
-    for tape, event in paths.some(_retained):
+    for tape, event in [*paths.some(_retained), *paths.some(_of_parts)]:
         found.setdefault(event.at, []).append((tape, event))
     for events in found.values():
         sound = (each for each in events if _is_never_needed((each[1].at, each[1].how), paths))
@@ -156,6 +162,8 @@ def _retained(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
         id(value) for sink in sinks for value in surely_visited(sink, tape) if not value.is_leaf
     }
     for event in kept:
+        if event.how == _BUFFER or any(sink.assumed for sink in sinks):
+            continue
         if (event.at, event.how) in needed or id(event) in vague or _is_written_once(event, tape):
             continue
         if _is_part_of_a_step(event, tape):
@@ -163,6 +171,15 @@ def _retained(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
         if event.how in ("sum", "state") and _is_refused(event, tape):
             continue
         if event.value.requires_grad and _is_certain(event, graphs):
+            yield tape, event
+
+
+def _of_parts(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
+    """The buffers of a part that hold the graph of more than one batch, where no backward meets
+    what an earlier one has freed.
+    """
+    for event in tape.of(Kept):
+        if event.how == _BUFFER and not _is_freed(event.value, driven(tape)):
             yield tape, event
 
 
@@ -174,7 +191,7 @@ def _report(event: Kept, tape: Tape, kept: Iterable[str]) -> Report:
     hints = {"kept": "\n".join(sorted(kept)), **is_so}
     severity = Severity.NOTE if event.how == "window" else None
     where = places(event.at, *calls(event.stack, ()))
-    help_ = _BETWEEN if is_trained else _HELP
+    help_ = _OF_BUFFER if event.how == _BUFFER else _BETWEEN if is_trained else _HELP
     return Report(event.at, _message(event), help_, where, severity=severity, hints=hints)
 
 
@@ -190,6 +207,11 @@ def _message(event: Kept) -> str:
         return (
             f"this puts {quoted(event.value)} into a deque together with its graph: so many "
             "graphs stay in memory"
+        )
+    if event.how == _BUFFER:
+        return (
+            f"the buffer `{event.text}` keeps the graph of each batch{where_given(event.value)}: "
+            "memory grows with every call"
         )
     deed = _HOW.get(event.how, "keeps {}").format(quoted(event.value))
     return f"this {deed} together with its graph: memory grows with every iteration"
@@ -249,10 +271,15 @@ def _is_refused(event: Kept, tape: Tape) -> bool:
     """Whether the backward through what is carried along meets what an earlier one has freed: it
     raises (GL507).
     """
+    return _is_freed(event.value, backwards(tape))
+
+
+def _is_freed(kept: Value, sinks: Sequence[Freed]) -> bool:
+    """Whether a backward that runs through what is kept meets what an earlier one has freed."""
     return any(
-        any(value is event.value for value in sink.graph)
+        any(value is kept for value in sink.graph)
         and any(id(value) in freed_by for value in values)
-        for sink, values, freed_by in backwards(tape)
+        for sink, values, freed_by in sinks
     )
 
 

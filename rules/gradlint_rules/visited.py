@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from gradlint.tape import TOLD_APART, Backward, Kind, Optimizer, Tape, Value, above, sure
+from gradlint.tape import (
+    TENSOR,
+    TOLD_APART,
+    Backward,
+    Kind,
+    Optimizer,
+    Tape,
+    Value,
+    above,
+    leaves,
+    sure,
+)
 from gradlint_rules.cached import of_tape
 from gradlint_rules.words import bare
 
+# a backward, what it visits that saved something, and by which earlier one each of it was freed
+Freed = tuple[Backward, list[Value], dict[int, Backward]]
 # What saves what no write reaches, but a backward frees: `x * 0.5` the number, a gradient what it
 # was multiplied by.
 _SAVES_BESIDES = {"product", "division", "gradient"}
@@ -99,7 +112,7 @@ def _not_apart(values: Sequence[Value], sink: Backward) -> Sequence[Value]:
 
 
 @of_tape
-def backwards(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Backward]]]:
+def backwards(tape: Tape) -> Sequence[Freed]:
     """Each backward, what it visits that saved something, and by which earlier one each of these
     (by id) was freed.
     """
@@ -107,16 +120,17 @@ def backwards(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Bac
 
 
 @of_tape
-def driven(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Backward]]]:
+def driven(tape: Tape) -> Sequence[Freed]:
     """The same of the backwards that drive a part, and what a round before made of its parameters.
 
     What the `__init__` has computed is no parameter, and no state. What an argument alone can carry
-    a gradient for may be a number: `freqs = base ** (torch.arange(n) / length)`.
+    a gradient for may be a number, `freqs = base ** (torch.arange(n) / length)`, where it is used
+    as no tensor.
     """
     return [
         (
             sink,
-            [value for value in values if value.iteration and not value.assumed],
+            [value for value in values if value.iteration and _is_of_tensors(value)],
             _of_drivers(freed_by),
         )
         for sink, values, freed_by in _backwards(tape, visited)
@@ -124,13 +138,16 @@ def driven(tape: Tape) -> Sequence[tuple[Backward, list[Value], dict[int, Backwa
     ]
 
 
+def _is_of_tensors(value: Value) -> bool:
+    given = (leaf for leaf in leaves(value) if leaf.kind is Kind.UNKNOWN)
+    return not value.assumed or all(TENSOR in leaf.flags for leaf in given)
+
+
 def _of_drivers(freed_by: dict[int, Backward]) -> dict[int, Backward]:
     return {value: first for value, first in freed_by.items() if first.assumed}
 
 
-def _backwards(
-    tape: Tape, visits: Callable[[Backward], Sequence[Value]]
-) -> Iterator[tuple[Backward, list[Value], dict[int, Backward]]]:
+def _backwards(tape: Tape, visits: Callable[[Backward], Sequence[Value]]) -> Iterator[Freed]:
     freed_by: dict[int, Backward] = {}
     for sink in tape.backwards():
         if sink.caught:

@@ -134,6 +134,16 @@ def is_of_arguments(value: Value) -> bool:
     return all(leaf.kind is Kind.UNKNOWN for leaf in leaves(value))
 
 
+def where_given(value: Value) -> str:
+    """`, where `x` carries a gradient`, if arguments of a part alone give a value its own; else
+    nothing.
+    """
+    if not is_of_arguments(value):
+        return ""
+    names = list(dict.fromkeys(quoted(leaf) for leaf in leaves(value)))
+    return f", where {listed(names)} {'carry' if names[1:] else 'carries'} a gradient"
+
+
 def to_sink(sink: Backward) -> Related:
     """The place of a sink, for the reader."""
     if sink.assumed:
