@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 _OF_CLASSES = frozenset(["builtins.type", "typing.Type"])
 _TUPLES = frozenset(["builtins.tuple", "typing.Tuple"])
+_LISTS = frozenset(
+    f"{home}.{name}"
+    for home, names in (
+        ("builtins", ("list",)),
+        ("typing", ("List", "Sequence", "Iterable", "Collection")),
+        ("collections.abc", ("Sequence", "Iterable", "Collection")),
+    )
+    for name in names
+)
 _CHOICES = frozenset(["typing.Union", "typing.Optional"])
 
 
@@ -51,6 +60,18 @@ def of_tuple(m: Machine, annotation: ir.Node, frame: Frame) -> list[ir.Node]:
         ):
             return items
     return []
+
+
+def of_list(m: Machine, annotation: ir.Node, frame: Frame) -> ir.Node | None:
+    """What all items of a list are annotated with: `list[nn.Module]`, `tuple[nn.Module, ...]`."""
+    match annotation:
+        case ir.Subscript(target=target, index=ir.Display(items=[item, ir.Literal(value=end)])) if (
+            end is ... and _library_name(m, target, frame) in _TUPLES
+        ):
+            return item
+        case ir.Subscript(target=target, index=item) if _library_name(m, target, frame) in _LISTS:
+            return item
+    return None
 
 
 def is_tensor(m: Machine, name: str, frame: Frame) -> bool:

@@ -229,7 +229,8 @@ def bind_arguments(m: Machine, function: Function, call: Call) -> dict[str, Abst
     args, kwargs = list(call.args), dict(call.kwargs)
     for parameter in function.node.parameters:
         if parameter.kind == "args":
-            bound[parameter.name] = Sequence("tuple", args, call.open)
+            rest = m.session.parameters.rest_of(m, function, parameter) if not args else None
+            bound[parameter.name] = rest or Sequence("tuple", args, call.open)
             args = []
         elif parameter.kind == "kwargs":
             bound[parameter.name] = Mapping(dict(kwargs), call.open)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _LOADERS = ("loader", "dataset", "batches", "dataiter", "data_iter")
 _FIELDS = {"bool": "bool", "int": "number", "float": "number", "str": "str"}
 _TENSOR = "Tensor"
+_MODULE = "torch.nn.Module"
 
 
 class Parameters:
@@ -92,6 +93,10 @@ class Parameters:
                 written,
                 function.scope,
             )
+        if self.session.contract and _makes_a_module(function):
+            layer = annotated.of_list(m, written, function.scope)
+            if layer is not None and self._is_module(m, layer, function):
+                return self._layers(symbol, "list")
         items = annotated.of_tuple(m, written, function.scope)
         if items:
             own = [
@@ -110,6 +115,32 @@ class Parameters:
         made = self._typed(m, function, parameter, written, symbol)
         is_plain = isinstance(made, Unknown) and made.type in _FIELDS.values()
         return made if is_plain or written is parameter.annotation else None
+
+    def rest_of(self, m: Machine, function: Function, parameter: ir.Parameter) -> Sequence | None:
+        """What the constructor of a part is given by `*layers`: more than is known; of layers, if
+        an annotation says that, two. None where the call is of the program.
+        """
+        is_unknown = bool(self.session.contract) and m.oracle.prepares and not m.running
+        if not is_unknown or not _makes_a_module(function):
+            return None
+        key = (id(function.node), parameter.name)
+        symbol = self._parameters.setdefault(key, Symbol(parameter.name))
+        written = parameter.annotation
+        if written is not None and self._is_module(m, written, function):
+            return self._layers(symbol, "tuple")
+        return Sequence("tuple", [], True)
+
+    def _is_module(self, m: Machine, written: ir.Node, function: Function) -> bool:
+        """Whether an annotation names a class of modules."""
+        named = m.evaluate(written, function.scope)
+        if isinstance(named, Class):
+            return calls.is_module(named)
+        return isinstance(named, Lib) and canonical(named.name) == _MODULE
+
+    def _layers(self, symbol: Symbol, kind: str) -> Sequence:
+        """Some modules, of which two stand for all."""
+        own = (symbol.derive(("item", n), f"{symbol.text}[{n}]") for n in range(2))
+        return Sequence(kind, [Unknown(each, type="module") for each in own], True)
 
     def _typed(
         self,
@@ -156,6 +187,12 @@ class Parameters:
         for each in cls.lineage() if cls is not None else ():
             if isinstance(each, Class) and (said := _annotation_of(each, name)):
                 yield said
+
+
+def _makes_a_module(function: Function) -> bool:
+    """Whether a function is the constructor of a module."""
+    owner = function.owner
+    return function.name == "__init__" and isinstance(owner, Class) and calls.is_module(owner)
 
 
 def _besides_none(annotation: ir.Node) -> ir.Node:

@@ -17,11 +17,12 @@ from gradlint.interpret.values import (
     Object,
     Sequence,
     Tensor,
+    Unknown,
 )
 from gradlint.ir import nodes as ir
 from gradlint.library.creation import WRITTEN_OUT
 from gradlint.library.python import records
-from gradlint.library.structure import is_module, is_parameter, named_parameters
+from gradlint.library.structure import is_module, is_parameter, named_parameters, unknown_parameters
 from gradlint.tape import Cut, Kind, Value, leaves
 
 if TYPE_CHECKING:
@@ -177,6 +178,8 @@ def parameters_in(m: Machine, part: Abstract, call: Call, depth: int = 0) -> Ite
     if isinstance(part, Tensor):
         if is_parameter(part):
             yield part
+    elif isinstance(part, Unknown) and part.type == "module":
+        yield unknown_parameters(m, part, call)
     elif is_module(part):
         yield from (tensor for _, tensor in named_parameters(m, part, call))
     elif isinstance(part, Sequence | Mapping) and depth < MAX_DEPTH:
