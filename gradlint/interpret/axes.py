@@ -22,6 +22,8 @@ _KEPT |= {
     "randint_like",
 }
 _KEPT |= {"scaled_dot_product_attention"}  # of its queries
+_KEPT |= {"t"}
+_OF_PLACES = frozenset(["nonzero", "argwhere"])  # a row for each place, with an item for each axis
 _PIECES = frozenset(["unbind", "select"])  # of one axis, which is gone
 # what they are given says how many axes come out
 _SHAPED = frozenset(["view", "reshape", "expand", "permute"])
@@ -37,8 +39,14 @@ def rank(value: Value, depth: int = _DEEPEST) -> int | None:
         return _counted([each for _, each in by_place])
     if op in _SHAPED:
         return _counted([each for place, each in by_place if place > 0])
+    if op in _OF_PLACES:
+        return None if value.argument("as_tuple") else 2
+    if op == "arange":
+        return 1
     if depth == 0:
         return None
+    if op == "__getitem__":
+        return _taken(value, depth)
     if op == "lerp":  # the weight, which comes last, is taken to have no more axes than the others
         return _most_axes(value.inputs[:2], depth)
     if op in BY_ELEMENT:
@@ -49,6 +57,16 @@ def rank(value: Value, depth: int = _DEEPEST) -> int | None:
         return None
     of_source = rank(source, depth - 1)
     return None if of_source is None else of_source + change
+
+
+def _taken(value: Value, depth: int) -> int | None:
+    """How many axes are left where integers and slices are taken: `places[0]`, `rows[:, 1:]`."""
+    source, index = value.argument(0), value.argument(1)
+    parts = index if isinstance(index, tuple) else (index,)
+    if not isinstance(source, Value) or not all(type(part) in (int, slice) for part in parts):
+        return None
+    of_source = rank(source, depth - 1)
+    return None if of_source is None else of_source - sum(type(part) is int for part in parts)
 
 
 def _most_axes(values: Sequence[Value], depth: int) -> int | None:

@@ -77,9 +77,16 @@ def refuse_inference(m: Machine, made: Value) -> None:
             )
 
 
-def save(made: Value, kept: Iterable[Value], role: str = "input") -> None:
+def save(
+    made: Value,
+    kept: Iterable[Value],
+    role: str = "input",
+    needed_by: tuple[Value, ...] = (),
+) -> None:
     """Adds to what `made` saves for its backward."""
     if made.requires_grad:
         made.saves += tuple(
-            entry for entry in (saved_values(one, role) for one in kept) if entry is not None
+            entry
+            for entry in (saved_values(one, role, needed_by) for one in kept)
+            if entry is not None
         )

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import arguments, chances, conditions, counts, memory, tensors
+from gradlint.interpret import (
+    arguments,
+    axes,
+    chances,
+    conditions,
+    counts,
+    memory,
+    saving,
+    tensors,
+)
 from gradlint.interpret.derived import derived
 from gradlint.interpret.keys import hashable, key_of
 from gradlint.interpret.lineage import is_a
@@ -34,7 +43,7 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 from gradlint.source import effects
 from gradlint.source.effects import How
-from gradlint.tape import COMPUTED_ANEW, DType
+from gradlint.tape import COMPUTED_ANEW, DType, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -304,6 +313,15 @@ def _is_basic(index: Abstract) -> bool:
     return isinstance(index, Const) or (isinstance(index, Object) and index.cls == "builtins.slice")
 
 
+def _is_saved(index: Value) -> bool:
+    """Whether indexing saves an index for its backward: a mask, or integers that have an axis; one
+    integer alone is read at once.
+    """
+    return index.in_torch and (
+        index.dtype is DType.BOOL or (index.dtype is DType.INTEGER and (axes.rank(index) or 0) > 0)
+    )
+
+
 def _copies_rows(index: Abstract) -> bool:
     """Whether what an index picks is a copy for sure: a mask, or a list of numbers."""
     if isinstance(index, Sequence):
@@ -329,6 +347,8 @@ def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, fram
         made = tensors.apply(m, "torch.Tensor.__getitem__", [target], node, frame, None)
         made.node.inputs = tuple(dict.fromkeys((*made.node.inputs, *chosen)))
         made.node.dtype = target.node.dtype
+        if made.node.requires_grad:
+            saving.save(made.node, filter(_is_saved, chosen), needed_by=(target.node,))
         if not all(isinstance(part, Unknown) and part.type == "number" for part in parts):
             made.node.flags |= {"selection"}
         if any(map(_copies_rows, parts)):
