@@ -9,7 +9,12 @@ from gradlint.interpret.derived import derived
 from gradlint.interpret.lineage import canonical
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.methods import any_method, method
-from gradlint.interpret.registry import find_attribute, find_guesses, member_name
+from gradlint.interpret.registry import (
+    find_attribute,
+    find_guesses,
+    find_method,
+    member_name,
+)
 from gradlint.interpret.tables import ATTRIBUTE, handles
 from gradlint.interpret.values import (
     NONE,
@@ -34,6 +39,8 @@ from gradlint.ir import nodes as ir
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
+_OF_BOTH = frozenset(["values"])  # what sparse tensors and dicts have
+
 
 @handles(ATTRIBUTE, Tensor)
 def of_tensor(m: Machine, tensor: Tensor, name: str, at: Call) -> Abstract | None:
@@ -42,7 +49,12 @@ def of_tensor(m: Machine, tensor: Tensor, name: str, at: Call) -> Abstract | Non
     handler = find_attribute("torch.Tensor", name)
     if handler is not None:
         return handler(m, tensor, at)
-    return method(tensor, "torch.Tensor", name) or any_method(m, tensor, "torch.Tensor", name)
+    found = method(tensor, "torch.Tensor", name)
+    if found is None and name not in _OF_BOTH and find_method("dict", name) is not None:
+        text = tensor.node.text or tensor.node.name
+        record = Unknown(m.symbol(tensor).derive("record", text))  # it is no tensor after all
+        return m.attribute(record, name, at)
+    return found or any_method(m, tensor, "torch.Tensor", name)
 
 
 @handles(ATTRIBUTE, Sequence)

@@ -80,6 +80,8 @@ optimizer.step()
   `unsafe_split` give.
 
 ## Limits
+Whether something out of view saves what it is given is not known: where its result goes back into
+the same memory, `states[:, t + 1] = self.cell(states[:, t])`, that is a note.
 In a part with no trainer in view, what an argument switches on that is off by default
 (`forward(x, inplace=False)`) is a note: the switch can be there for inference alone. So is what was
 learned and is saved for the gradient of further arguments alone, as of an adjacency or a mask.
@@ -95,6 +97,7 @@ from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import BESIDE, InPlace, Tape, Value, Write, leaves
+from gradlint_rules.fed_back import fed_back
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import (
@@ -128,6 +131,20 @@ def check(paths: Paths) -> Iterator[Report]:
                 else severity_in(found.sink, *(found.saved.needed_by or [found.user])),
                 hints=_written(found),
             )
+    for fed in paths.some(fed_back):
+        message = (
+            f"{maker(fed.call)} is given {quoted(fed.given)}, and what it gives is written into "
+            f"its memory here: {backward(fed.sink)} raises where it saves that, as most layers do"
+        )
+        hints = {"of": "part" if _is_of_part(fed.event.write) else "whole"}
+        yield Report(
+            fed.event.write.at,
+            message,
+            _out_of_place(fed.event.write),
+            fed.related,
+            severity=Severity.NOTE,
+            hints=hints,
+        )
     for event in paths.some(_refused):
         message = (
             f"{quoted(event.before)} is one of several views that {maker(event.before)} gave, and "
