@@ -100,12 +100,11 @@ from gradlint_rules.cached import of_tape
 from gradlint_rules.devices import is_below
 from gradlint_rules.keeping import kept_detached
 from gradlint_rules.uncut import safe
-from gradlint_rules.visited import Freed, backwards, driven, surely_visited
+from gradlint_rules.visited import OF_A_BUFFER, Freed, backwards, driven, surely_visited
 from gradlint_rules.words import calls, places, quoted, where_given
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
-_BUFFER = "buffer"
 _Keeping = tuple[Span, str]  # where something is kept, and how
 _HOW = {
     "append": "puts {} into a list",
@@ -162,7 +161,7 @@ def _retained(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
         id(value) for sink in sinks for value in surely_visited(sink, tape) if not value.is_leaf
     }
     for event in kept:
-        if event.how == _BUFFER or any(sink.assumed for sink in sinks):
+        if event.how == OF_A_BUFFER or any(sink.assumed for sink in sinks):
             continue
         if (event.at, event.how) in needed or id(event) in vague or _is_written_once(event, tape):
             continue
@@ -179,7 +178,7 @@ def _of_parts(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
     what an earlier one has freed.
     """
     for event in tape.of(Kept):
-        if event.how == _BUFFER and not _is_freed(event.value, driven(tape)):
+        if event.how == OF_A_BUFFER and not _is_freed(event.value, driven(tape)):
             yield tape, event
 
 
@@ -191,7 +190,7 @@ def _report(event: Kept, tape: Tape, kept: Iterable[str]) -> Report:
     hints = {"kept": "\n".join(sorted(kept)), **is_so}
     severity = Severity.NOTE if event.how == "window" else None
     where = places(event.at, *calls(event.stack, ()))
-    help_ = _OF_BUFFER if event.how == _BUFFER else _BETWEEN if is_trained else _HELP
+    help_ = _OF_BUFFER if event.how == OF_A_BUFFER else _BETWEEN if is_trained else _HELP
     return Report(event.at, _message(event), help_, where, severity=severity, hints=hints)
 
 
@@ -208,7 +207,7 @@ def _message(event: Kept) -> str:
             f"this puts {quoted(event.value)} into a deque together with its graph: so many "
             "graphs stay in memory"
         )
-    if event.how == _BUFFER:
+    if event.how == OF_A_BUFFER:
         return (
             f"the buffer `{event.text}` keeps the graph of each batch{where_given(event.value)}: "
             "memory grows with every call"

@@ -78,8 +78,9 @@ for x in torch.randn(5, 8, 4):
 
 ## Limits
 What a class out of view makes can have no parameters: where nothing trains the module in view, that
-is a note. An optimizer that is not in view can hold them, but for a module with no trainer in view:
-that is taken to be trained by its `parameters()`. A traced run does not see plain tensors.
+is a note. So is what a constructor is handed, `layers: list[nn.Module]`: whoever made the layers
+can train them. An optimizer that is not in view can hold them, but for a module with no trainer in
+view: that is taken to be trained by its `parameters()`. A traced run does not see plain tensors.
 """
 
 from __future__ import annotations

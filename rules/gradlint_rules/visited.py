@@ -6,20 +6,21 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from gradlint.tape import (
-    TENSOR,
     TOLD_APART,
     Backward,
+    Kept,
     Kind,
     Optimizer,
     Tape,
     Value,
     above,
-    leaves,
+    graph,
     sure,
 )
 from gradlint_rules.cached import of_tape
 from gradlint_rules.words import bare
 
+OF_A_BUFFER = "buffer"  # how a module keeps what it writes into one
 # a backward, what it visits that saved something, and by which earlier one each of it was freed
 Freed = tuple[Backward, list[Value], dict[int, Backward]]
 # What saves what no write reaches, but a backward frees: `x * 0.5` the number, a gradient what it
@@ -124,23 +125,28 @@ def driven(tape: Tape) -> Sequence[Freed]:
     """The same of the backwards that drive a part, and what a round before made of its parameters.
 
     What the `__init__` has computed is no parameter, and no state. What an argument alone can carry
-    a gradient for may be a number, `freqs = base ** (torch.arange(n) / length)`, where it is used
-    as no tensor.
+    a gradient for may be a number, `freqs = base ** (torch.arange(n) / length)`; but not what a
+    buffer has of several rounds.
     """
+    kept = {
+        id(value)
+        for event in tape.of(Kept)
+        if event.how == OF_A_BUFFER
+        for value in graph(event.value)
+    }
     return [
         (
             sink,
-            [value for value in values if value.iteration and _is_of_tensors(value)],
+            [
+                value
+                for value in values
+                if value.iteration and (not value.assumed or id(value) in kept)
+            ],
             _of_drivers(freed_by),
         )
         for sink, values, freed_by in _backwards(tape, visited)
         if sink.assumed
     ]
-
-
-def _is_of_tensors(value: Value) -> bool:
-    given = (leaf for leaf in leaves(value) if leaf.kind is Kind.UNKNOWN)
-    return not value.assumed or all(TENSOR in leaf.flags for leaf in given)
 
 
 def _of_drivers(freed_by: dict[int, Backward]) -> dict[int, Backward]:
