@@ -14,6 +14,7 @@ from gradlint.interpret.values import (
     Abstract,
     Call,
     Const,
+    Instance,
     Tensor,
     Unknown,
 )
