@@ -12,12 +12,14 @@ from traced import Traced, plain, trace
 
 FRAMEWORK = """
 class Trainer:
-    def __init__(self, step, validate=None):
-        self.step, self.validate = step, validate
+    def __init__(self, step, validate=None, finish=None):
+        self.step, self.validate, self.finish = step, validate, finish
 
     def fit(self, *loaders, held_out=()):
         for _ in range(2):
             self._epoch([iter(each) for each in loaders], held_out)
+            if self.finish:
+                self.finish()
 
     def _epoch(self, iterators, held_out):
         number = 0
@@ -242,3 +244,15 @@ def test_modes_that_a_library_puts_back_in_part_are_not(folder: pathlib.Path) ->
     (folder / "site-packages" / "restoring.py").write_text(RESTORED.replace("FIRST", "3"))
     _, watched = traced(folder, EVALUATED.replace("FROZEN", ""))
     assert [code for code, _ in watched.codes] == ["GL304"]
+
+
+def test_a_hook_for_the_end_of_an_epoch_uses_what_is_left(folder: pathlib.Path) -> None:
+    body = """
+    def finish():
+        optimizer.step()
+        optimizer.zero_grad()
+
+    Trainer(one, finish=finish).fit(data(10))
+    """
+    _, watched = traced(folder, WINDOWS + textwrap.dedent(body))
+    assert watched.codes == []

@@ -152,6 +152,22 @@ def test_what_compiled_code_cuts_off_is_told_without_a_line(tmp_path: pathlib.Pa
     assert "No finding." in watched.err
 
 
+def test_what_is_compiled_ahead_of_time_cuts_off_where_it_is_called(
+    tmp_path: pathlib.Path,
+) -> None:
+    body = """
+        net = Cut()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        train(torch.compile(net, backend="aot_eager"))
+    """
+    alone, watched = both(tmp_path, body, "--fail-on", "never")
+    assert (watched.out, watched.code) == (alone.out, 0), watched.err
+    line = HEAD.splitlines().index("        loss = score(torch.randn(8, 4)).square().mean()") + 1
+    assert "warning[GL106]: `score(torch.randn(8, 4))` cuts the graph" in watched.err
+    assert f"--> train.py:{line}:16" in watched.err
+    assert "in any step" not in watched.err
+
+
 def test_what_is_compiled_runs_eagerly_where_every_operation_is_to_be_recorded(
     tmp_path: pathlib.Path,
 ) -> None:

@@ -78,7 +78,8 @@ class Assembler:
         maker = _MAKERS.get(note.kind)
         for event in maker(self, note) if maker else ():
             event.at = at(note.place) if event.at is NOWHERE else event.at
-            event.stack, event.iteration = stack(note.place), self.turns.rounds.now()
+            event.stack = stack(note.place)
+            event.iteration = event.iteration or self.turns.rounds.now()
             if self.driven is not None and self.driven.does(note.place):
                 event.assumed, event.text = True, self.driven.name
             event.text = event.text or (

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from gradlint.tape import Kind
+from gradlint.trace.extents import extent
 from gradlint.trace.memory import storage_key
 from gradlint.trace.records import Cell, Note, Op
 from gradlint.trace.session import Session
@@ -268,9 +269,22 @@ def overwritten_unseen(session: Session, note: Note, losses: list[torch.Tensor])
         ]
         for node, attribute, tensor in found:
             op = _maker(ops, node)
-            if op is not None and op.kind is Kind.OPERATION:
+            if (
+                op is not None
+                and op.kind is Kind.OPERATION
+                and _is_spoilt(tensor, op, unseen[storage_key(tensor)])
+            ):
                 _mark(session, op, attribute, tensor)
     _keep_writes(session, [unseen[storage_key(tensor)] for _, _, tensor in found])
+
+
+def _is_spoilt(tensor: torch.Tensor, op: Op, cell: Cell) -> bool:
+    """Whether something wrote, after the operation, what it saved; elsewhere in the same memory
+    does no harm.
+    """
+    covered = extent(tensor)
+    later = [each.extent for each in cell.writes if not each.counted and each.serial > op.serial]
+    return any(each is None or covered is None or each.overlaps(covered) for each in later)
 
 
 def _keep_writes(session: Session, cells: Iterable[Cell]) -> None:

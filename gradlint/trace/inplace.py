@@ -9,6 +9,7 @@ import torch
 
 from gradlint.tape import COMPUTED_ANEW, Kind
 from gradlint.trace import escapes
+from gradlint.trace.extents import extent, part
 from gradlint.trace.frames import Place, here
 from gradlint.trace.memory import storage_key, tensors
 from gradlint.trace.operations import Spec
@@ -45,7 +46,7 @@ class Writes:
         inputs += escapes.linked(self.memory, given, place)
         if previous.held is None and not self._stays(target, inputs):
             after = self.recorder.op(judged, inputs, target, place, before)
-            after.cell = cell = self._log(target, judged, place, counted)
+            after.cell = cell = self._log(target, judged, place, counted, given)
             after.arguments = self.recorder.arguments(
                 (None, *given) if judged.name == "setitem" else given, {}
             )
@@ -58,7 +59,7 @@ class Writes:
             self.recorder.sums.judge(judged, after)
         else:
             after = previous
-            after.cell = cell = self._log(target, judged, place, counted)
+            after.cell = cell = self._log(target, judged, place, counted, given)
             if previous.held is not None:
                 previous.held.cell = cell
         if self._is_lost(target, previous, place):
@@ -94,10 +95,21 @@ class Writes:
         carries = target.requires_grad or inputs[0].requires_grad
         return not self.session.recording and not carries and len(inputs) == 1
 
-    def _log(self, target: Tensor, judged: Spec, place: Place, counted: bool) -> Cell:
+    def _log(
+        self,
+        target: Tensor,
+        judged: Spec,
+        place: Place,
+        counted: bool,
+        given: Sequence[Any] = (),
+    ) -> Cell:
         cell = self.memory.cell(target)
         version = 0 if target.is_inference() else target._version
-        cell.writes.append(Written(judged.title, place, counted, next(serial), version))
+        written = Written(judged.title, place, counted, next(serial), version)
+        if not counted:
+            is_part = judged.name == "setitem" and len(given) > 1
+            written.extent = part(target, given[0]) if is_part else extent(target)
+        cell.writes.append(written)
         return cell
 
     def refused(

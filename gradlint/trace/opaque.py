@@ -4,7 +4,7 @@ off.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from gradlint.report._place import listed
 from gradlint.trace.records import Held
@@ -14,8 +14,8 @@ from gradlint.trace.steppers import Stepper
 _SHOWN = 8
 
 
-def explained(session: Session) -> Iterator[str]:
-    """The parameters that no step had a gradient of."""
+def explained(session: Session, reported: Collection[str] = ()) -> Iterator[str]:
+    """The parameters that no step had a gradient of, but for those that a finding names."""
     if not session.attention.compiled or session.attention.runs_eagerly:
         return
     starved: dict[Stepper, set[Held]] = {}
@@ -34,7 +34,8 @@ def explained(session: Session) -> Iterator[str]:
             for index, each in enumerate(stepper.held)
             if each in found and index not in stepper.frozen
         )
-        if names := [".".join(each.path) or each.name or "a parameter" for each in trained]:
+        names = [".".join(each.path) or each.name or "a parameter" for each in trained]
+        if names := [name for name in names if name not in reported]:
             yield (
                 f"no gradient came to {listed(names, _SHOWN)} in any step: whether compiled "
                 "code cuts it off was not "

@@ -15,6 +15,7 @@ from typing import Any
 
 from gradlint.contracts import Contract
 from gradlint.tape import Cut, Kind
+from gradlint.trace.extents import Extent
 from gradlint.trace.frames import Place
 
 # on a softmax: somewhere all that it was taken of was minus infinity
@@ -38,6 +39,7 @@ class Written:
     counted: bool
     serial: int
     version: int
+    extent: Extent | None = None  # what it covers of its memory, where autograd does not see it
     lasts: bool = False  # it spoils a gradient without an error: the account of a step hangs on it
 
 

@@ -61,7 +61,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "explained": [
             *replicas.left_out(report.session),
             *recurrent.explained(report.session),
-            *opaque.explained(report.session),
+            *opaque.explained(report.session, _unreached(report)),
         ],
         "collectives": replicas.collectives(report.session),
         "unseen": unseen(report.session),
@@ -75,6 +75,11 @@ def as_json(report: Report) -> dict[str, Any]:
             else {}
         ),
     }
+
+
+def _unreached(report: Report) -> set[str]:
+    """The parameters that some finding says no gradient comes back to."""
+    return {name for told in report.told for name in told.unreached}
 
 
 def _values(report: Report) -> dict[str, Any]:

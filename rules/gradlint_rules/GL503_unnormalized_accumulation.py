@@ -84,6 +84,7 @@ from gradlint.tape import (
     Cut,
     InPlace,
     Iteration,
+    Kind,
     OptimizerStep,
     Tape,
     Value,
@@ -267,7 +268,7 @@ def _is_of_all(sink: Backward) -> bool:
     """
     trained = {id(leaf.parameter) for leaf in sink.leaves if leaf.parameter is not None}
     return any(
-        _is_kept_result(given, trained)
+        _is_older(given, sink) and _is_kept_result(given, trained)
         for value in sink.graph
         if sum(given.requires_grad for given in value.inputs) < len(value.inputs)
         for given in value.inputs
@@ -285,12 +286,26 @@ def _is_out_of_view(sink: Backward) -> bool:
     )
 
 
+def _is_older(value: Value, sink: Backward) -> bool:
+    """Whether it was there before the round of a loss."""
+    return value.iteration[: len(sink.iteration)] != sink.iteration
+
+
 def _is_kept_result(value: Value, trained: AbstractSet[int]) -> bool:
-    """Whether it was computed from these parameters with grad mode off."""
-    return not value.requires_grad and any(
+    """Whether it was computed from these parameters and something else, with grad mode off: not
+    what a parametrization keeps, which is of the parameters alone.
+    """
+    if value.requires_grad:
+        return False
+    below = list(ancestors(value))
+    is_of_parameters = any(
         each.cut is Cut.GRAD_MODE
         and any(given.parameter and id(given.parameter) in trained for given in each.inputs)
-        for each in ancestors(value)
+        for each in below
+    )
+    return is_of_parameters and any(
+        not each.inputs and each.parameter is None and each.kind is not Kind.CONSTANT
+        for each in below
     )
 
 

@@ -60,12 +60,12 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Fact, May, Tape
+from gradlint.tape import Fact, May, OptimizerStep, Tape
 from gradlint_rules.accounts import accounts_on
 from gradlint_rules.order import called_name, calls_of, loop_around, related_statement
 from gradlint_rules.uncut import unsafe
@@ -100,18 +100,25 @@ def _divided(tape: Tape) -> Iterator[tuple[Fact, Fact]]:
     program's own follows.
     """
     made = tape.facts(_MADE)
-    if not made or not _steps_each_time(tape):
-        return
+    steps_each_time = bool(made) and _steps_each_time(tape)
     for fact in made:
-        for backward in tape.facts(_BACKWARD):
-            if _is_of(backward, fact.at) and backward.iteration:
-                yield fact, backward
+        own = [each for each in tape.facts(_BACKWARD) if _is_of(each, fact.at)]
+        if steps_each_time or _waits_for_ever(tape, fact, own):
+            yield from ((fact, backward) for backward in own if backward.iteration)
 
 
 def _steps_each_time(tape: Tape) -> bool:
     """Whether each step of a path uses the gradients of one backward."""
     updates = [update for account in accounts_on(tape) for update in account.updates]
     return bool(updates) and all(len(update.fresh) <= 1 for update in updates)
+
+
+def _waits_for_ever(tape: Tape, made: Fact, backwards: Sequence[Fact]) -> bool:
+    """Whether a run had enough micro-batches for a step, and none came: `accumulate` was entered
+    once, around the loop, and takes all of them for the first of a window.
+    """
+    is_run = tape.traced and tape.complete and not tape.of(OptimizerStep)
+    return is_run and len(backwards) > int(made.detail)
 
 
 def _accumulates(tape: Tape, at: Span) -> bool:

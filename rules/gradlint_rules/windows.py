@@ -284,9 +284,12 @@ def leftover(accumulation: Accumulation) -> Leftover | None:
     if end is None or not left or _is_endless(tape, accumulation.sinks[0], end):
         return None
     kinds, clearings = {key(sink) for sink in left}, accumulation.clearings
-    for event in tape.events[end.order :]:
+    # a framework's hook for the end of an epoch runs in the last round
+    for event in tape.events[left[-1].order + 1 :]:
         if isinstance(event, OptimizerStep) and event.optimizer is accumulation.account.optimizer:
             return None
+        if event.order < end.order:
+            continue
         if isinstance(event, Backward) and key(event) in kinds:
             return None if _goes_on(accumulation, event) else Leftover(accumulation, left, event)
         if isinstance(event, ZeroGrad) and event in clearings:

@@ -90,9 +90,33 @@ def kept(assembler: Assembler, note: Note) -> Iterator[tape.Event]:
         assembler.values.value(total).iteration == now or total.serial > assembler.trained_at
     ):
         return  # a sum within one round, or within what one backward comes after
+    grown: tuple[tuple[int, int], ...] = ()
     if total is not None and ("unseen" in term.flags or _is_older(term, now)):
-        return  # the term was there before the loop, or nobody saw when it was made
-    yield tape.Kept(at=note.facts.get("at", NOWHERE), value=term, how=note.facts["how"])
+        # nobody saw when the term was made, or it was there before the loop: in a round of another
+        # loop around that
+        grown = _grown(assembler.values.value(total), term, now)
+        if "unseen" in term.flags or not grown:
+            return
+    event = tape.Kept(at=note.facts.get("at", NOWHERE), value=term, how=note.facts["how"])
+    event.iteration = grown
+    yield event
+
+
+def _grown(
+    total: tape.Value, term: tape.Value, now: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int], ...]:
+    """The rounds up to that in which a total of earlier ones gets a term that was made in it; none
+    where there is no such round.
+    """
+    made, before = dict(term.iteration), dict(total.iteration)
+    return next(
+        (
+            now[: depth + 1]
+            for depth, (loop, turn) in enumerate(now)
+            if made.get(loop) == turn != before.get(loop)
+        ),
+        (),
+    )
 
 
 def _is_older(value: tape.Value, now: tuple[tuple[int, int], ...]) -> bool:

@@ -117,12 +117,17 @@ def _returned(
             out.dtype,
         )
         if out.requires_grad:
-            reached, leaves = _graph(out, before)
+            reached, leaves, functions = _graph(out, before)
             flowing = (
                 op for op, tensor in zip(sources, given, strict=True) if _joins(tensor, reached)
             )
-            op.inputs = (*flowing, *(memory.of(leaf, place) for leaf in leaves))
+            ops = [memory.of(leaf, place) for leaf in leaves.values()]
+            op.inputs = (*flowing, *ops)
             op.requires_grad, op.sequence = True, (before, sequence_number())
+            if session.recording:
+                by_node = dict(zip(leaves, ops, strict=True))
+                for function in functions:
+                    _await_gradients(session, function, op, by_node)
         elif not torch.is_grad_enabled():
             op.cut, op.cut_place = Cut.GRAD_MODE, session.gradmode.off
         elif any(source.requires_grad for source in sources) or _has_parameters(compiled):
@@ -130,18 +135,22 @@ def _returned(
         memory.remember(out, op)
 
 
-def _graph(out: torch.Tensor, before: int) -> tuple[set[Any], list[torch.Tensor]]:
+def _graph(
+    out: torch.Tensor, before: int
+) -> tuple[set[Any], dict[Any, torch.Tensor], list[torch.autograd.Function]]:
     """What the nodes of a graph made since the number `before` come to: nodes older than these, and
-    leaves.
+    leaves by their nodes; and those of them that are functions of autograd's.
     """
     pending: list[Any] = [out.grad_fn]
-    seen, older, leaves = set(pending), set(), []
+    seen, older, leaves, functions = set(pending), set(), {}, []
     for node in pending:
         if (leaf := getattr(node, "variable", None)) is not None:
-            leaves.append(leaf)
+            leaves[node] = leaf
         elif node._sequence_nr() < before:
             older.add(node)
         else:
+            if hasattr(node, "_forward_cls"):
+                functions.append(node)
             sources = [
                 source
                 for source, _ in node.next_functions
@@ -149,7 +158,52 @@ def _graph(out: torch.Tensor, before: int) -> tuple[set[Any], list[torch.Tensor]
             ]
             seen.update(sources)
             pending += sources
-    return older, leaves
+    return older, leaves, functions
+
+
+def _await_gradients(session: Session, function: Any, made: Op, leaves: dict[Any, Op]) -> None:
+    """Looks, in the backward, which of its leaves compiled code gives no gradient.
+
+    Code that is compiled ahead of time takes all parameters that it uses, and returns None for one
+    from which no route leads to anything that it gives.
+    """
+    # not the node, which would keep itself
+    into = [leaves.get(node) for node, _ in function.next_functions]
+
+    def see(gradients: tuple[Any, ...], _: object) -> None:
+        session.guarded(_came_back, session, made, into, gradients)
+
+    function.register_hook(see)
+
+
+def _came_back(
+    session: Session,
+    made: Op,
+    into: list[Op | None],
+    gradients: tuple[torch.Tensor | None, ...],
+) -> None:
+    sink = next((note for note in reversed(session.notes) if note.kind == "backward"), None)
+    if sink is None or sink.facts["inputs"] is not None or len(gradients) != len(into):
+        return
+    fed = {id(op) for op, gradient in zip(into, gradients, strict=True) if gradient is not None}
+    lost = {id(op) for op in into} - fed
+    made.inputs = tuple(_cut_off(op, made) if id(op) in lost else op for op in made.inputs)
+
+
+def _cut_off(leaf: Op, made: Op) -> Op:
+    """What stands, somewhere in compiled code, between a leaf and what comes out."""
+    cut = Op(
+        made.name,
+        Kind.OPERATION,
+        (leaf,),
+        made.place,
+        next(serial),
+        made.step,
+        False,
+        made.dtype,
+    )
+    cut.cut = Cut.NON_DIFFERENTIABLE
+    return cut
 
 
 def _joins(tensor: torch.Tensor, reached: set[Any]) -> bool:

@@ -7,6 +7,7 @@ are seen: `make_graphed_callables`, and compiled code in the mode "reduce-overhe
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 from collections.abc import Callable
@@ -28,6 +29,21 @@ _UNSEEN = (
 def install(session: Session) -> None:
     """Put the probe in its place."""
     watch(session, torch.cuda.CUDAGraph)
+    for module in (torch.cuda, torch.cuda.graphs):
+        session.replace(
+            module, "make_graphed_callables", lambda original: _unseen(session, original)
+        )
+
+
+def _unseen(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+    """What warms up and captures is no training: its gradients go nowhere."""
+
+    @functools.wraps(original)
+    def make_graphed_callables(*args: Any, **kwargs: Any) -> Any:
+        with session.paused():
+            return original(*args, **kwargs)
+
+    return make_graphed_callables
 
 
 def watch(session: Session, graph: type[Any]) -> None:
