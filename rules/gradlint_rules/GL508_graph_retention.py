@@ -119,7 +119,8 @@ _BETWEEN = "Detach it behind the backward, before the next iteration begins."
 def check(paths: Paths) -> Iterator[Report]:
     """Everything kept with its graph that no later backward needs."""
     found: dict[Span, list[tuple[Tape, Kept]]] = {}
-    for tape, event in [*paths.some(_retained), *paths.some(_of_parts)]:
+    is_part = any(sink.assumed for sink in paths.some(Tape.backwards))
+    for tape, event in paths.some(_of_parts if is_part else _retained):
         found.setdefault(event.at, []).append((tape, event))
     for events in found.values():
         sound = (each for each in events if _is_never_needed((each[1].at, each[1].how), paths))
@@ -161,8 +162,6 @@ def _retained(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
         id(value) for sink in sinks for value in surely_visited(sink, tape) if not value.is_leaf
     }
     for event in kept:
-        if event.how == OF_A_BUFFER or any(sink.assumed for sink in sinks):
-            continue
         if (event.at, event.how) in needed or id(event) in vague or _is_written_once(event, tape):
             continue
         if _is_part_of_a_step(event, tape):
