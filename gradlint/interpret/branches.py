@@ -117,7 +117,7 @@ def _note_known(m: Machine, value: Abstract, node: ir.If, known: bool, frame: Fr
     if conditions.is_answer(m, value):
         test = conditions.test_of(m, value)
         at = Branching(node.test, frame.code.path, whole=node)
-        m.oracle.follow(at, test, functools.partial(frame.code.rows, node.at))
+        m.oracle.follow(at, test, functools.partial(m.session.rank, at))
         dispatch.passed_over(m, test, node, known, frame)
         _look_for_training(m, test, node, known, frame)
 

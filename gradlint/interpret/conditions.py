@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Container
+from collections.abc import Collection, Container
 from collections.abc import Sequence as ListOf
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
+from gradlint.ir.walk import within
 
 if TYPE_CHECKING:
     from gradlint.finding import Span
@@ -198,8 +199,7 @@ def choose(
     a setting begins with.
     """
     test = test_of(m, value)
-    source = functools.partial(frame.code.rows, (whole or node).at)
-    if test.relation == "true" and _is_there_to_be_called(m, test, f"{frame.text(node)}(", source):
+    if test.relation == "true" and _is_there_to_be_called(m, test, node, whole, frame):
         return True
     site = Branching(node, frame.code.path, picks_data, writes, is_refused, bool(m.trying), whole)
     keeps = filters.kept(m, test, node, m.branch.keeps if keeps is None else keeps)
@@ -210,7 +210,13 @@ def choose(
         set_to = by_setting(m, test) if called is None else called
     default = default if set_to is None else set_to
     answer, free = m.oracle.decide(
-        site, test, default, source, keeps=keeps, about=_of_machine(m, test), call=frame.began
+        site,
+        test,
+        default,
+        functools.partial(m.session.rank, site),
+        keeps=keeps,
+        about=_of_machine(m, test),
+        call=frame.began,
     )
     m.tape.branches[node] = len(m.tape.events)
     if free:
@@ -245,10 +251,10 @@ def pick(m: Machine, key: Symbol, words: ListOf[object], node: ir.Node, frame: F
     for word in words:
         test = Test(key.asked, "==", word)
         known = m.oracle.facts.known(test)
-        source = functools.partial(frame.code.rows, node.at)
         site = Branching(m.session.site(node, word), frame.code.path)
+        rank = functools.partial(m.session.rank, site)
         taken, free = (
-            (known, False) if known is not None else m.oracle.decide(site, test, False, source)
+            (known, False) if known is not None else m.oracle.decide(site, test, False, rank)
         )
         if taken:
             if free:
@@ -339,12 +345,20 @@ def _is_held(symbol: Symbol) -> bool:
     return False
 
 
-def _is_there_to_be_called(m: Machine, test: Test, call: str, source: Callable[[], str]) -> bool:
+def _is_there_to_be_called(
+    m: Machine, test: Test, node: ir.Node, whole: ir.Node | None, frame: Frame
+) -> bool:
     """Whether the test is the truthiness of a callee that is known not to be None: callables are
     truthy, so the branch is not forked.
     """
     is_none = None if test.negated else m.oracle.facts.known(Test(test.subject, "is", None))
-    return is_none is False and call in source()
+    if is_none is not False or whole is None:
+        return False
+    callee = frame.text(node)
+    return any(
+        isinstance(each, ir.Call) and frame.text(each.function) == callee
+        for each in within([whole])
+    )
 
 
 def _is_about(test: Test, sources: Collection[Symbol]) -> bool:

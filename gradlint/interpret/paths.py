@@ -8,7 +8,6 @@ answers the branches of one run by its plan.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
@@ -21,22 +20,12 @@ from gradlint.ir.walk import within
 
 QUIET = 10  # paths without anything new
 SWEEPING = 8_000  # steps on the paths of an entry that turn many branches at once
-_RANKS = (  # what the source of a branch speaks of, from what rules report to what ends its block
-    r"backward|zero_grad|\.step\(|no_grad|inference_mode|requires_grad|set_grad|detach|\.data\b"
-    r"|\.item\(|scaler|autocast|unscale|clip_"
-    r"|(?:torch|th)\.(?:tensor|zeros|ones|full|empty|where)|new_zeros|accum"
-    r"|create_graph|retain_graph|no_sync",
-    r"grad|loss|[Oo]ptim|\.(?:eval|train)\(|freeze|numpy|tolist|half|clip|where|sqrt"
-    r"|log\(|checkpoint|mask|sched|amp\b",
-    r"step|train|scale|update|reduce|gather|\b(?:return|continue|break)\b",
-)
-_RANKED = tuple(map(re.compile, _RANKS))
-LEAST = len(_RANKS)  # the rank of all other branches
+LEAST = 3  # the rank of branches that do nothing that a rule reports, as program/ranks.py says it
 TOGETHER = LEAST + 1  # that of combinations
 # steps on the branches of each rank, and on combinations
 ENOUGH = (12_000, 6_000, 3_000, 3_000, 4_000)
 OF_TESTS = 4  # a test has so small a part of it
-# the rank of branches in the constructor of a part's object that speak of nothing: the last
+# the rank of branches in the constructor of a part's object that do nothing of it: the last
 BESIDE = TOGETHER + 1
 ENOUGH_OF_A_PART = (12_000, 6_000, 3_000, 3_000, 0, 1_000)
 QUIET_OF_A_PART = 2
@@ -78,7 +67,7 @@ class Visited:
 
     at: Branching
     default: bool
-    rank: int = 0  # how much its source says that a rule may ask for: 0 is most
+    rank: int = 0  # how much its sides may do that a rule asks for: 0 is most
     sides: set[bool] = field(default_factory=set)
     # sides that were run in an earlier round of a loop, where the test had one answer alone
     followed: set[bool] = field(default_factory=set)
@@ -108,7 +97,7 @@ class Bounds:
     paths: int = 0  # for each rank that has steps, however long they are
     quiet: int = QUIET  # paths in a row without anything new
     sweeping: int = SWEEPING  # steps on paths that turn many branches at once
-    # the rank of branches of a constructor whose code speaks of nothing
+    # the rank of branches of a constructor that do nothing that a rule asks for
     least_preparing: int = LEAST
     pairing: int = 0  # steps on paths that turn a branch beside one that brings a write in place
 
@@ -177,14 +166,14 @@ class Oracle:
         at: Branching,
         test: Test,
         default: bool,
-        source: Callable[[], str],
+        rank: Callable[[], int],
         *,
         keeps: bool | None = None,
         about: Symbol | None = None,
         call: object = None,
     ) -> tuple[bool, bool]:
-        """The way that a branch goes, and whether it was free to go either way; `source` is what
-        hangs on it.
+        """The way that a branch goes, and whether it was free to go either way; `rank` says how
+        soon what hangs on it is worth taking.
 
         One that `keeps` to an answer leaves the other way to another round. `about` is what the
         library says of the machine, where that is asked: `torch.cuda.is_available`; `call` stands
@@ -196,9 +185,8 @@ class Oracle:
         if known is not None:
             return known, False
         if site not in self.visited:
-            rank = self._rank(at, source)
             self.visited[site] = Visited(
-                at, default, rank, registers=self.registers, prepares=self.prepares
+                at, default, self._rank(at, rank), registers=self.registers, prepares=self.prepares
             )
         visit = self.visits[site] = self.visits.get(site, 0) + 1
         seen = self.visited[site]
@@ -244,22 +232,25 @@ class Oracle:
         """
         self.sought.update(self._told[subject])
 
-    def follow(self, at: Branching, test: Test, source: Callable[[], str]) -> None:
+    def follow(self, at: Branching, test: Test, rank: Callable[[], int]) -> None:
         """A branch asks what has been answered: it goes with the one that asked it first, which is
         worth turning as soon as this one.
         """
         if at.test in self._followed or test.subject not in self._told:
             return
         self._followed.add(at.test)
-        question, rank = _question(test), self._rank(at, source)
+        question, own = _question(test), self._rank(at, rank)
         for site in self._told[test.subject]:
             first = self.visited[site]
             if question in first.questions:
-                first.rank = min(first.rank, rank)
+                first.rank = min(first.rank, own)
 
-    def _rank(self, at: Branching, source: Callable[[], str]) -> int:
-        found = 0 if at.writes else rank(source(), prepares=self.prepares)
-        return self.bounds.least_preparing if self.prepares and found == LEAST else found
+    def _rank(self, at: Branching, rank: Callable[[], int]) -> int:
+        """What a constructor does otherwise says less than what is done with its object."""
+        found = 0 if at.writes else rank()
+        if self.prepares:
+            return 1 if found <= 1 else self.bounds.least_preparing
+        return found
 
     def leave(self, site: Site, side: bool, journal: list[tuple[object, ...]]) -> None:
         """Takes down what a side of a branch left behind."""
@@ -271,16 +262,6 @@ class Oracle:
 def _question(test: Test) -> object:
     """What is asked, whichever way round."""
     return test.subject.text, test.relation, test.operand
-
-
-@memo.of_programs
-def rank(source: str, *, prepares: bool = False) -> int:
-    """How soon what hangs on a branch is worth taking: 0, where it speaks of what rules ask for, is
-    first.
-    """
-    if prepares:
-        return 1 if _RANKED[1].search(source) else LEAST
-    return next((rank for rank, words in enumerate(_RANKED) if words.search(source)), len(_RANKED))
 
 
 @memo.of_programs

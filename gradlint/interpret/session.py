@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from gradlint import tape
@@ -22,7 +23,7 @@ from gradlint.interpret.scopes import Frame
 from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import Abstract, Class, Function, Lib, Unknown
 from gradlint.ir import nodes as ir
-from gradlint.program import fields, hazards, summaries
+from gradlint.program import fields, hazards, ranks, summaries
 from gradlint.program.modules import Program
 
 RESTARTS = 8  # of one entry
@@ -166,6 +167,11 @@ class Session:
             if not self._may_train(function.node, kind):
                 self.passed_over[function.node] = kind
                 raise Restart
+
+    def rank(self, at: paths.Branching) -> int:
+        """How soon the sides of a branch are worth taking, by what they may do: 0 is first."""
+        source = self.program.source(Path(at.file))
+        return paths.LEAST if source is None else ranks.rank(source.tree, at.test.at)
 
     def may_lead_to(self, seen: paths.Visited, holds: bool, may: tape.May) -> bool:
         """Whether a side of a branch may have one of these effects, in what it calls, too."""

@@ -23,44 +23,17 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradlint import memo
-from gradlint.dataclass import dataclass
 from gradlint.interpret.registry import FUNCTIONS, METHODS
 from gradlint.library.effects import lookup
 from gradlint.program import parts
 from gradlint.program.imports import imports
-from gradlint.source import effects, reach
-from gradlint.source.blocks import statements, walk
+from gradlint.source import effects, meanings, reach, sides
 from gradlint.source.effects import Call, Summary
 from gradlint.tape import May
 
 if TYPE_CHECKING:
     from gradlint.program.modules import Program
     from gradlint.program.sources import Source
-
-_CALLED_WITH_CLASS = frozenset(["__init__", "__call__", "__enter__", "__exit__"])
-_BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
-_EXITS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
-_Place = tuple[int, int, int, int]
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    """What runs where a test holds and where it does not, as far as its own statement says."""
-
-    then: tuple[ast.AST, ...]
-    otherwise: tuple[ast.AST, ...]
-    around: ast.AST  # the function, or the module: what can follow a side
-    gives: bool = False  # each is a value: `a if test else b`
-
-    def of(self, holds: bool) -> tuple[ast.AST, ...]:
-        """The code that only this answer leads to; what follows, too, where the other answer leaves
-        the block.
-        """
-        own, other = (self.then, self.otherwise) if holds else (self.otherwise, self.then)
-        leaves = any(isinstance(each, _EXITS) for each in other)
-        return (*own, self.around) if leaves else own
 
 
 class _By(Enum):
@@ -104,7 +77,7 @@ def is_written(program: Program, function: ast.AST, file: str, wanted: May) -> b
     steps go, no finding.
     """
     source = program.source(Path(file))
-    known = _index(source.tree).functions if source is not None else {}
+    known = meanings.of(source.tree).functions if source is not None else {}
     seen: set[str] = set()
     pending = list(effects.of([function]))
     for each in pending:
@@ -169,7 +142,7 @@ def _of_value(value: ast.expr, by: _By) -> Iterator[Summary | _Lead]:
 
 
 def may_of_side(
-    program: Program, file: str, test: _Place, holds: bool, wanted: May, *, in_try: bool = True
+    program: Program, file: str, test: sides.Place, holds: bool, wanted: May, *, in_try: bool = True
 ) -> bool:
     """Whether what an answer of the test at a place leads to can have one of these effects.
 
@@ -178,13 +151,13 @@ def may_of_side(
     asks (`model.train(flag)`) decides on a value.
     """
     source = program.source(Path(file))
-    found = _sides(source.tree).get(test) if source is not None else None
+    found = sides.of(source.tree).get(test) if source is not None else None
     if found is None:
         return bool(wanted & May.BIND)
     if found.gives and wanted & May.BIND:
         return True
     block = found.of(holds)
-    if wanted & May.LEAVE and _leaves(block):
+    if wanted & May.LEAVE and sides.leaves(block):
         return True
     before = [each for each in block if not isinstance(each, ast.Raise)]
     if len(before) == len(block):
@@ -192,36 +165,14 @@ def may_of_side(
     return in_try or may(program, before, wanted & ~May.BIND)
 
 
-def _leaves(block: Iterable[ast.AST]) -> bool:
-    """Whether running it can end what is around it, by itself."""
-    return any(isinstance(part, _EXITS) for node in block for part in walk(node, _BLOCKS))
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """What the names of a file can mean where they are called: by name, the last one of an
-    attribute.
-    """
-
-    functions: dict[str, list[ast.AST]]  # those of a class by its name
-    # whatever is decorated: what runs where it is read is among them
-    properties: dict[str, list[ast.AST]]
-    bound: dict[str, list[ast.expr]]
-    fields: set[str]  # attributes that are bound
-
-    def bind(self, name: str, value: ast.expr) -> None:
-        if name:
-            self.bound.setdefault(name, []).append(value)
-
-
-def _defining(program: Program, name: str) -> Iterator[_Index]:
+def _defining(program: Program, name: str) -> Iterator[meanings.Meanings]:
     """The files that have a function of this name, or bind something to it, of those that imports
     connect with the entry: what stands beside them in a folder of programs is never run by it.
     """
     for source in tuple(_meanings(program).get(name, ())):
         if _is_connected(program, source):
             program.dependencies.asked.add((source.code.path, parts.WHOLE))
-            yield _index(source.tree)
+            yield meanings.of(source.tree)
 
 
 def _is_connected(program: Program, source: Source) -> bool:
@@ -248,7 +199,7 @@ def _meanings(program: Program) -> dict[str, list[Source]]:
     """The files that give each name a meaning, of all that the program has read so far."""
     for source in program.in_view[program.indexed :]:
         _connect(program, source)
-        index = _index(source.tree)
+        index = meanings.of(source.tree)
         for name in index.functions.keys() | index.bound.keys() | index.fields:
             program.meanings.setdefault(name, []).append(source)
     program.indexed = len(program.in_view)
@@ -258,86 +209,6 @@ def _meanings(program: Program) -> dict[str, list[Source]]:
 def _is_field(program: Program, name: str) -> bool:
     """Whether some object has a value under this name, and no method: `self.step = 0`."""
     return any(name in index.fields for index in _defining(program, name))
-
-
-@memo.of_programs
-def _index(tree: ast.Module) -> _Index:
-    found = _Index({}, {}, {}, set())
-    for node in statements(tree):
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                found.functions.setdefault(node.name, []).append(node)
-                if node.decorator_list:
-                    found.properties.setdefault(node.name, []).append(node)
-            case ast.ClassDef():
-                methods = (each for each in node.body if isinstance(each, _Function))
-                run = (each for each in methods if each.name in _CALLED_WITH_CLASS)
-                found.functions.setdefault(node.name, []).extend(run)
-            case ast.ImportFrom():
-                for each in node.names:
-                    found.bind(each.asname or "", ast.Name(each.name, ast.Load()))
-            case ast.Assign(targets=targets, value=value):
-                for target in targets:
-                    _bind(found, target, value)
-            case ast.AnnAssign(target=target, value=value):
-                _bind(found, target, value)
-            case ast.AugAssign(target=target, value=value):
-                _bind(found, target, value)
-    return found
-
-
-def _bind(found: _Index, target: ast.expr, value: ast.expr | None) -> None:
-    for part in ast.walk(target):
-        if isinstance(part, ast.Attribute):
-            found.fields.add(part.attr)
-        if value is not None:
-            found.bind(reach.last(part), value)
-
-
-@memo.of_programs
-def _sides(tree: ast.Module) -> dict[_Place, _Sides]:
-    found: dict[_Place, _Sides] = {}
-    for test, sides in _branches(tree, tree):
-        found.setdefault(test, sides)
-    return found
-
-
-def _branches(node: ast.AST, around: ast.AST) -> Iterator[tuple[_Place, _Sides]]:
-    """Every branch below a node, by the place of its test; a branch comes before those in its
-    test.
-    """
-    pending: list[tuple[ast.AST, ast.AST]] = [(node, around)]
-    while pending:
-        node, around = pending.pop()
-        inner = node if isinstance(node, _BLOCKS) else around
-        pending += [(child, inner) for child in ast.iter_child_nodes(node)]
-        match node:
-            case ast.If():
-                yield from _tested(node.test, _Sides(tuple(node.body), tuple(node.orelse), inner))
-            case ast.IfExp():
-                yield from _tested(
-                    node.test, _Sides((node.body,), (node.orelse,), inner, gives=True)
-                )
-            case ast.comprehension():
-                for test in node.ifs:
-                    yield _place(test), _Sides((inner,), (), inner)
-            case ast.BoolOp():
-                for left, right in zip(node.values, node.values[1:], strict=False):
-                    yield _place(left), _Sides((right,), (right,), inner, gives=True)
-
-
-def _tested(test: ast.expr, sides: _Sides) -> Iterator[tuple[_Place, _Sides]]:
-    """A test and its sides; a part of it (`a` of `a and not b`) can lead to either."""
-    yield _place(test), sides
-    either = (test, *sides.then, *sides.otherwise)
-    parts = (part for part in ast.walk(test) if isinstance(part, ast.expr) and part is not test)
-    yield from ((_place(part), _Sides(either, either, sides.around, sides.gives)) for part in parts)
-
-
-def _place(node: ast.expr) -> _Place:
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
 
 
 def _is_of_library(name: str) -> bool:
