@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Who may import whom: each layer the ones before it (and itself). A name ending in `/` is a folder,
 # less those of its modules that are layers of their own.
 LAYERS = (
-    "dataclass", "errors", "garbage", "guess", "memo", "names", "owners", "evidence", "output",
+    "dataclass", "errors", "garbage", "guess", "memo", "names", "operations", "owners", "evidence", "output",
     "room", "watch",
     "parallel", "finding", "tape/", "coverage", "paths", "rule", "rules/", "completion",
     "fingerprint", "report/",
@@ -28,7 +28,7 @@ LAYERS = (
     "mending", "checking", "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
-    "rules/": {"dataclass", "names", "owners", "tape/", "paths", "finding", "rule", "rules/"},
+    "rules/": {"dataclass", "names", "operations", "owners", "tape/", "paths", "finding", "rule", "rules/"},
     "training/": {"training/"},
 }
 MAY_IMPORT_TORCH = (

@@ -131,6 +131,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gradlint.finding import Applicability, Finding, Fix, Severity, Span
+from gradlint.operations import Trait, has
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
@@ -146,7 +147,6 @@ from gradlint.tape import (
     leaves,
 )
 from gradlint_rules.constants import (
-    PARTIAL,
     bound_before,
     given_with_gradient,
     is_all_there_is,
@@ -158,7 +158,7 @@ from gradlint_rules.constants import (
 from gradlint_rules.order import calls_of
 from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.words import backward, bare, loss_of, quoted, when
+from gradlint_rules.words import backward, loss_of, quoted, when
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -248,7 +248,8 @@ def _is_filled(paths: Paths, constant: Value) -> bool:
     """
     writes = paths.some(lambda tape: tape.of(InPlace))
     return any(
-        event.before.at == constant.at and bare(event.write.op) in PARTIAL for event in writes
+        event.before.at == constant.at and has(event.write.op, Trait.WRITES_PART)
+        for event in writes
     )
 
 

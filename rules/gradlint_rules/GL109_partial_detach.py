@@ -100,6 +100,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Related, Role, Severity, Span
+from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import (
@@ -118,11 +119,11 @@ from gradlint_rules.arrivals import Arrival, arrivals
 from gradlint_rules.cuts import are_meant, cut_short, is_cut, is_meant, place
 from gradlint_rules.formulas import (
     CUTS,
-    FACTORS,
-    QUOTIENTS,
-    SUMS,
     cut_inputs,
     detached_divisors,
+    is_factor,
+    is_quotient,
+    is_sum,
     scalings,
     skeleton,
     without_gradient,
@@ -130,7 +131,7 @@ from gradlint_rules.formulas import (
 from gradlint_rules.idle import idle_terms
 from gradlint_rules.limits import is_shift
 from gradlint_rules.means import is_mean
-from gradlint_rules.words import bare, calls, listed, loss_of, maker, places, quoted, to_sink
+from gradlint_rules.words import calls, listed, loss_of, maker, places, quoted, to_sink
 
 SEVERITY = Severity.NOTE
 AT_RUN_TIME = True
@@ -141,7 +142,6 @@ _HELP = (
 _HELP_IDLE = "Compute the term from what was not cut, if it is to train that; or leave it out."
 _HELP_TERM = "Compute it with a gradient if it is to be trained, or leave the term out."
 _UNMEANT = (Cut.GRAD_MODE, Cut.NON_DIFFERENTIABLE)
-_REDUCED = {"sum", "nansum"}
 _WEIGHTS = {
     "weight",
     "weights",
@@ -168,7 +168,7 @@ def check(paths: Paths) -> Iterator[Report]:
                 if place(cut) not in reported and _is_known_to_carry(cut, arrival.tape):
                     reported |= {place(cut), cut.at}
                     yield _report_term(arrival, cut, term)
-            sums = (value for value in skeleton(arrival.sink.value) if bare(value.op) in SUMS)
+            sums = (value for value in skeleton(arrival.sink.value) if is_sum(value))
             for term, cut in idle_terms(arrival.tape, arrival.sink, sums):
                 if cut.at not in reported:
                     reported.add(cut.at)
@@ -277,7 +277,7 @@ def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
     behind it.
     """
     values = skeleton(sink.value) if _is_cut(sink, _UNMEANT) else ()
-    for value in (each for each in values if bare(each.op) in SUMS):
+    for value in (each for each in values if is_sum(each)):
         is_inner = _is_reduced_later(value, sink)
         alive = [each for each in value.inputs if each.requires_grad]
         losses = [each for each in alive if not is_inner or _is_loss(each)]
@@ -304,7 +304,7 @@ def _is_reduced_later(sum_: Value, sink: Backward) -> bool:
     reductions = (
         value
         for value in skeleton(sink.value)
-        if len(value.inputs) == 1 and (is_mean(value) or bare(value.op) in _REDUCED)
+        if len(value.inputs) == 1 and (is_mean(value) or has(value.op, Trait.SUMS))
     )
     return any(
         value is not sum_ and any(below is sum_ for below in skeleton(value))
@@ -332,7 +332,7 @@ def _is_loss(term: Value) -> bool:
     """Whether a term is a loss by itself, weighted or not: no maximum that is taken away, no
     offset.
     """
-    return any(is_mean(value) or bare(value.op) in _REDUCED for value in scalings(term))
+    return any(is_mean(value) or has(value.op, Trait.SUMS) for value in scalings(term))
 
 
 def _reaches_nothing(term: Value) -> bool:
@@ -374,15 +374,15 @@ def _dead_shares(sink: Backward) -> Iterator[tuple[Value, str]]:
     it.
     """
     for value in skeleton(sink.value):
-        if bare(value.op) in SUMS:
+        if is_sum(value):
             terms = (each for each in cut_inputs(value) if not is_shift(value, each[0]))
             yield from ((cut, _titled("a term", source)) for source, cut in terms)
     for value in sink.graph:
-        if bare(value.op) in FACTORS:
+        if is_factor(value):
             for source, cut in cut_inputs(value):
                 if _is_copied(cut, source) and not _is_weight(cut, source):
                     yield cut, _titled("a factor", source)
-        if bare(value.op) in QUOTIENTS:
+        if is_quotient(value):
             yield from (
                 (cut, _titled("the divisor", source)) for source, cut in detached_divisors(value)
             )
@@ -400,7 +400,7 @@ def _is_copied(cut: Value, source: Value) -> bool:
         return False
     return (
         cut.cut is Cut.COPY
-        or bare(cut.op) == "data"
+        or canonical(cut.op) == "data"
         or any(not value.in_torch for value in without_gradient(source))
     )
 
@@ -409,7 +409,7 @@ def _is_weight(cut: Value, source: Value) -> bool:
     """Whether the names between the cut and the loss say that this number is a weight or a
     count.
     """
-    if bare(cut.op) not in ("item", "float", "data"):
+    if canonical(cut.op) not in ("item", "float", "data"):
         return False
     names = [value.name for value in without_gradient(source)]
     return not _WEIGHTS.isdisjoint(re.findall(r"[a-z]+", " ".join(names).lower()))

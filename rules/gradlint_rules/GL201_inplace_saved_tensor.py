@@ -94,6 +94,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity
+from gradlint.operations import canonical
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import BESIDE, InPlace, Tape, Value, Write, leaves
@@ -102,7 +103,6 @@ from gradlint_rules.overwritten import Overwritten, is_step, overwritten
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import (
     backward,
-    bare,
     calls,
     is_of_arguments,
     maker,
@@ -203,7 +203,7 @@ def _carrying(found: Overwritten) -> list[Value]:
 
 def _is_of_part(write: Write) -> bool:
     """Whether it goes to a part of a tensor: `x[i] = …`."""
-    return bare(write.op) in ("setitem", "index_put")
+    return canonical(write.op) in ("setitem", "index_put")
 
 
 def _out_of_place(write: Write) -> str:

@@ -63,27 +63,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradlint.finding import Severity
+from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import MAY_SHARE, InPlace, Tape, Value
 from gradlint_rules.overwritten import spoilt
 from gradlint_rules.visited import surely_visited
-from gradlint_rules.words import bare, quoted
+from gradlint_rules.words import quoted
 
 SEVERITY = Severity.NOTE
 QUIET = True
-_REFUSED = {
-    "chunk",
-    "split",
-    "split_with_sizes",
-    "tensor_split",
-    "hsplit",
-    "vsplit",
-    "dsplit",
-    "unbind",
-}
-# one of several views, or elements that share
-_REFUSED |= {"expand", "expand_as", "broadcast_to", "broadcast_tensors"}
+# one of several views, or elements that share memory
+_EXPANDS = ("expand", "expand_as", "broadcast_to", "broadcast_tensors")
 _HELP = "Nothing needs to change; out of place it would stay right whatever comes before it."
 
 
@@ -130,7 +121,8 @@ def _may_share(value: Value) -> bool:
 
 def _is_refused(event: InPlace) -> bool:
     """Whether torch refuses the write at once."""
-    return bool(event.raises) or bare(event.before.op) in _REFUSED
+    is_refused = canonical(event.before.op) in _EXPANDS or has(event.before.op, Trait.SPLITS)
+    return bool(event.raises) or is_refused
 
 
 def _message(event: InPlace) -> str:

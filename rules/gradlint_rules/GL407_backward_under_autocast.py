@@ -58,50 +58,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import FRAMEWORK, Autocast, Backward, Kind, Tape, Value
 from gradlint_rules.order import calls_of, nested
 from gradlint_rules.uncut import unsafe, values_of
 from gradlint_rules.visited import visited
-from gradlint_rules.words import backward, bare, calls, maker, places
+from gradlint_rules.words import backward, calls, maker, places
 
 SEVERITY = Severity.NOTE
 AT_RUN_TIME = True
 _HELP = "End the region before the backward."
-_LOWERED = {
-    "linear",
-    "matmul",
-    "mm",
-    "bmm",
-    "addmm",
-    "addbmm",
-    "baddbmm",
-    "einsum",
-    "bilinear",
-    "lstm",
-    "gru",
-    "rnn",
-}
-_LOWERED |= {
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "chain_matmul",
-}
-_LOWERED |= {
-    "scaled_dot_product_attention",
-    "lstmcell",
-    "grucell",
-    "rnncell",
-    "multiheadattention",
-    "mv",
-    "addmv",
-}
-_LOWERED |= {"convtranspose1d", "convtranspose2d", "convtranspose3d"}
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -139,8 +107,16 @@ def _computed_outside(sink: Backward) -> Value | None:
         value for value in visited(sink) if value.kind is Kind.OPERATION and value.autocast is None
     )
     return next(
-        (value for value in values if bare(value.op).lower() in _LOWERED and not value.assumed),
+        (value for value in values if _is_lowered(value) and not value.assumed),
         None,
+    )
+
+
+def _is_lowered(value: Value) -> bool:
+    """Whether autocast computes it in lower precision."""
+    attends = ("scaled_dot_product_attention", "multi_head_attention_forward")
+    return canonical(value.op) in attends or has(
+        value.op, Trait.CONTRACTS, Trait.CONVOLVES, Trait.RECURS
     )
 
 

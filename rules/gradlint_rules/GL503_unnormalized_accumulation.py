@@ -76,6 +76,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Role, Severity, Span
+from gradlint.operations import Trait, has
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import (
@@ -95,7 +96,7 @@ from gradlint_rules.dividing import divided
 from gradlint_rules.means import is_whole_mean
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import accumulations, is_counted
-from gradlint_rules.words import backward, bare, places
+from gradlint_rules.words import backward, places
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
@@ -112,7 +113,6 @@ _INDIFFERENT = (
     "Rprop",
     "LAMB",
 )
-_PARTS = ("chunk", "split", "tensor_split")  # the operations that give parts of a batch
 _SAYS_PARTS = re.compile(
     r"(?<![a-z])(micro(_?(batch(es)?|steps?))?|(grad_?)?acc(um[a-z]*)?|sub_?batch(es)?"
     r"|mini_?batches)(?![a-z])"
@@ -224,7 +224,7 @@ def _parts(loop: Iteration, sink: Backward) -> _Parts:
     found: _Parts = {}
     for value in sink.ancestors:
         is_before = loop.loop not in dict(value.iteration)
-        if is_before and bare(value.op.removesuffix(".output")) in _PARTS:
+        if is_before and has(value.op.removesuffix(".output"), Trait.SPLITS):
             found.setdefault((value.at, None), set()).add(id(value))
         elif (part := _slice(value)) is not None:
             found.setdefault((value.at, None), set()).add(part)

@@ -65,26 +65,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Fact, Kind, Tape, Value, graph
 from gradlint_rules.numeric import at_least_one
 from gradlint_rules.selections import (
-    COUNTS,
-    PRODUCTS,
-    RATIOS,
-    SAME,
-    SELECTS,
     Mean,
     empty_means,
+    is_same,
+    is_selection,
     unsigned,
 )
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.words import bare, places, quoted, to_sink
+from gradlint_rules.words import places, quoted, to_sink
 
 SEVERITY = Severity.NOTE
 AT_RUN_TIME = True
-_FINITE = {"isnan", "isfinite", "isinf"}
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -154,7 +151,9 @@ def _asks_for_a_number(asked: Value) -> bool:
     """
     left, right = asked.argument(0), asked.argument(1, "other")
     is_with_itself = isinstance(left, Value) and left is right
-    return bare(asked.op) in _FINITE or (is_with_itself and bare(asked.op) in ("eq", "ne"))
+    return has(asked.op, Trait.ASKS_FINITE) or (
+        is_with_itself and canonical(asked.op) in ("eq", "ne")
+    )
 
 
 def _ask(asked: Iterable[Value], mask: Value) -> bool:
@@ -167,11 +166,7 @@ def _ask(asked: Iterable[Value], mask: Value) -> bool:
         if value is mask:
             return True
         inner = (
-            value.inputs[1:]
-            if bare(value.op) in SELECTS
-            else ()
-            if value.requires_grad
-            else value.inputs
+            value.inputs[1:] if is_selection(value) else () if value.requires_grad else value.inputs
         )
         for source in inner:
             if id(source) not in seen:
@@ -183,14 +178,14 @@ def _ask(asked: Iterable[Value], mask: Value) -> bool:
 def _spoils(sink: Backward, mean: Mean) -> bool:
     """Whether the gradient of a mean of nothing is NaN, too."""
     if mean.is_ratio:
-        return bare(_reshaped(mean.value.inputs[0]).op) in PRODUCTS
+        return canonical(_reshaped(mean.value.inputs[0]).op) == "mul"
     return _meets_learned(sink.value, mean.value)
 
 
 def _reshaped(summed: Value) -> Value:
     """What a sum is taken of, before it was cast or brought into another shape."""
     value = unsigned(summed).inputs[0]
-    while bare(value.op) in SAME - COUNTS and value.inputs:
+    while is_same(value) and value.inputs:
         value = value.inputs[0]
     return value
 
@@ -209,7 +204,7 @@ def _meets_learned(loss: Value, mean: Value) -> bool:
             others = [
                 source for source in user.inputs if id(source) not in above and _is_learned(source)
             ]
-            if others and bare(user.op) in PRODUCTS | RATIOS:
+            if others and canonical(user.op) in ("mul", "div"):
                 return True
             if id(user) not in above:
                 above.add(id(user))
@@ -230,7 +225,7 @@ def _is_learned(value: Value) -> bool:
 def _report(sink: Backward, mean: Mean, severity: Severity, spoils: bool) -> Report:
     value = mean.value
     gradient = "and so is its gradient" if spoils else "although its gradient is not"
-    mask, is_by_class = quoted(mean.mask), bare(mean.mask.op) == "one_hot"
+    mask, is_by_class = quoted(mean.mask), canonical(mean.mask.op) == "one_hot"
     nothing = f"a class of {mask} has no members" if is_by_class else f"{mask} selects nothing"
     message = f"if {nothing}, `{value.text or value.title}` is NaN, {gradient}"
     help_ = (

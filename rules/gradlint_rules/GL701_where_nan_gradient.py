@@ -73,18 +73,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
+from gradlint.operations import Trait, canonical, has, having
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value
 from gradlint_rules import GL602_empty_mean
 from gradlint_rules.arrivals import Arrival
-from gradlint_rules.choices import CHOICES, infinite, is_scaling
+from gradlint_rules.choices import infinite, is_scaling
 from gradlint_rules.encounters import Encounter, encountered
 from gradlint_rules.guards import guarded
 from gradlint_rules.numeric import harmless_elsewhere
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, taught
-from gradlint_rules.words import bare, maker, severity_in
+from gradlint_rules.words import maker, severity_in
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
@@ -92,13 +93,7 @@ _HELP = (
     "Choose before the function as well (`safe = torch.where(ok, x, 1.0)`), or bound its "
     "argument: `x.clamp(min=eps)`."
 )
-_WHERE = {
-    "div": "at zero",
-    "divide": "at zero",
-    "true_divide": "at zero",
-    "acos": "at one and beyond",
-}
-_ROOTS = ("sqrt", "rsqrt")
+_WHERE = {"div": "at zero", "acos": "at one and beyond"}
 _CHOOSES_ZERO = {"zero": "chosen"}  # the root of zero is taken, whose derivative is infinite, too
 
 
@@ -111,7 +106,7 @@ def check(paths: Paths) -> Iterator[Report]:
         vain = list(guarded(found.value))
         operation = vain[0].operation
         reported |= {found.at, operation.at}
-        place = _WHERE.get(bare(operation.op), "where this does not choose it")
+        place = _WHERE.get(canonical(operation.op), "where this does not choose it")
         cause = (
             f"{maker(operation)} has no finite derivative {place}, and only its value is "
             f"discarded{found.condition}"
@@ -121,7 +116,7 @@ def check(paths: Paths) -> Iterator[Report]:
         )
         hints = (
             _CHOOSES_ZERO
-            if bare(operation.op) in _ROOTS and all(each.point < 0 for each in vain)
+            if has(operation.op, Trait.ROOTS) and all(each.point < 0 for each in vain)
             else {}
         )
         yield Report(
@@ -172,7 +167,7 @@ def _infinite(found: Encounter) -> Report:
 
 
 def _scaled(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    if CHOICES.isdisjoint(operations(arrival.sink, arrival.tape)):
+    if having(Trait.CHOOSES).isdisjoint(operations(arrival.sink, arrival.tape)):
         return
     for value in taught(arrival.sink, arrival.tape):
         if is_scaling(value) and len(value.inputs) == 2:
@@ -183,10 +178,10 @@ def _scaled(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
 
 
 def _choices(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    if CHOICES.isdisjoint(operations(arrival.sink, arrival.tape)):
+    if having(Trait.CHOOSES).isdisjoint(operations(arrival.sink, arrival.tape)):
         return
     for value in taught(arrival.sink, arrival.tape):
-        if bare(value.op) in CHOICES and next(guarded(value), None) is not None:
+        if has(value.op, Trait.CHOOSES) and next(guarded(value), None) is not None:
             yield value.at, value
 
 

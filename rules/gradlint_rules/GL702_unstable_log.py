@@ -67,6 +67,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
+from gradlint.operations import Trait, canonical, has, having
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value, ancestors
@@ -78,17 +79,15 @@ from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.numeric import logarithm_at_once
 from gradlint_rules.uncut import safe
 from gradlint_rules.visited import operations, taught
-from gradlint_rules.words import bare, maker
+from gradlint_rules.words import maker
 
 SEVERITY = Severity.WARNING
-_LOGS = {"log", "log2", "log10", "log1p"}
 _STABLE = {
     ("softmax", False): "`log_softmax`",
     ("sigmoid", False): "`F.logsigmoid(x)`",
     ("sigmoid", True): "`F.logsigmoid(-x)`",
 }
 _HELP_SOFTPLUS = "Compute both at once with `F.softplus(x)`."
-_DRAWS = {"multinomial", "sample"}
 _NEAR_ZERO = 40.0  # the softmax of numbers no further from zero than this is above zero in float32
 _NEAR_ONE = 15.0  # their sigmoid is below one
 
@@ -127,7 +126,7 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _softpluses(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    if _LOGS.isdisjoint(operations(arrival.sink, arrival.tape)):
+    if having(Trait.LOGARITHMS).isdisjoint(operations(arrival.sink, arrival.tape)):
         return
     for value in taught(arrival.sink, arrival.tape):
         if _exponential(value) is not None:
@@ -136,22 +135,22 @@ def _softpluses(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
 
 def _exponential(log: Value) -> Value | None:
     """The exponential of something without a bound that `log` is taken of, with a number added."""
-    name = bare(log.op)
-    if name not in _LOGS or not log.inputs:
+    name = canonical(log.op)
+    if not has(name, Trait.LOGARITHMS) or not log.inputs:
         return None
     source = origin(log.inputs[0])
     if name != "log1p":
-        if bare(source.op) != "add" or len(source.inputs) != 1:
+        if canonical(source.op) != "add" or len(source.inputs) != 1:
             return None
         source = origin(source.inputs[0])
-    is_exponential = bare(source.op) == "exp" and source.inputs and source.requires_grad
+    is_exponential = canonical(source.op) == "exp" and source.inputs and source.requires_grad
     if not is_exponential or is_bounded(source.inputs[0]) or is_of_small_ones(source.inputs[0]):
         return None
     return source
 
 
 def _logs(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    if _LOGS.isdisjoint(operations(arrival.sink, arrival.tape)):
+    if having(Trait.LOGARITHMS).isdisjoint(operations(arrival.sink, arrival.tape)):
         return
     values = taught(arrival.sink, arrival.tape)
     logs = [value for value in values if value.inputs and _probability(value) is not None]
@@ -164,8 +163,8 @@ def _logs(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
 
 def _probability(log: Value) -> tuple[Value, bool] | None:
     """The softmax or sigmoid that `log` is taken of, and whether of one minus it."""
-    name = bare(log.op)
-    if name not in _LOGS or not log.inputs:
+    name = canonical(log.op)
+    if not has(name, Trait.LOGARITHMS) or not log.inputs:
         return None
     source = origin(log.inputs[0])
     inner = _negated(source) if name == "log1p" else _complement(source)
@@ -186,36 +185,31 @@ def _is_drawn(selected: Value, probability: Value) -> bool:
     """Whether what is selected of a probability was drawn by it: what has none is never drawn."""
     for value in unchanged(selected):
         for index in value.inputs[1:]:
-            draws = (source for source in ancestors(index) if bare(source.op) in _DRAWS)
+            draws = (source for source in ancestors(index) if has(source.op, Trait.DRAWS))
             if any(source is probability for draw in draws for source in ancestors(draw)):
                 return True
     return False
 
 
 def _kind(value: Value) -> str:
-    name = bare(value.op).lower()
-    return (
-        "sigmoid"
-        if name in ("sigmoid", "expit")
-        else "softmax"
-        if name in ("softmax", "softmax2d")
-        else ""
-    )
+    """Which of the two it is, if it is one."""
+    name = canonical(value.op)
+    return name if name in ("sigmoid", "softmax") else ""
 
 
 def _complement(value: Value) -> Value | None:
     """`p` of `1 - p`."""
-    name = bare(value.op)
+    name = canonical(value.op)
     first = value.argument(1, "input") if name == "rsub" else value.argument(0)
     return (
         value.inputs[-1]
-        if name in ("sub", "rsub", "subtract") and first == 1 and len(value.inputs) == 1
+        if name in ("sub", "rsub") and first == 1 and len(value.inputs) == 1
         else None
     )
 
 
 def _negated(value: Value) -> Value | None:
-    return value.inputs[0] if bare(value.op) in ("neg", "negative") and value.inputs else None
+    return value.inputs[0] if canonical(value.op) == "neg" and value.inputs else None
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -78,11 +78,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import PREDICTED, Value, ancestors, leaves, users_among
 from gradlint_rules.arrivals import Arrival
-from gradlint_rules.choices import CHOICES
 from gradlint_rules.encounters import encountered
 from gradlint_rules.guards import guarded_in, undefined_at
 from gradlint_rules.limits import written_bounds
@@ -91,7 +91,7 @@ from gradlint_rules.numeric import with_epsilon
 from gradlint_rules.signs import is_difference, is_square
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, taught
-from gradlint_rules.words import bare, maker
+from gradlint_rules.words import maker
 
 SEVERITY = Severity.WARNING
 _HELP = (
@@ -157,12 +157,12 @@ def _is_clamped_to_its_point(value: Value) -> bool:
     """Whether a clamp makes some of its argument what it has no derivative at; not behind a choice,
     which can have put something else there before.
     """
-    points = [point for point in undefined_at(bare(value.op)) if point]
+    points = [point for point in undefined_at(canonical(value.op)) if point]
     clamped = origin(value.inputs[0], selected=False) if points else value
     return (
         clamped.requires_grad
         and not set(points).isdisjoint(written_bounds(clamped))
-        and bare(clamped.inputs[0].op) not in CHOICES
+        and not has(clamped.inputs[0].op, Trait.CHOOSES)
     )
 
 
@@ -242,7 +242,7 @@ def _is_of_unrelated(root: Value) -> bool:
     can be a width which keeps the root from zero: `((x - y) ** 2 + width ** 2).sqrt()`.
     """
     found = origin(root.inputs[0], selected=False)
-    if bare(found.op) != "add" or len(found.inputs) != 2:
+    if canonical(found.op) != "add" or len(found.inputs) != 2:
         return False
     one, other = ({id(leaf) for leaf in leaves(term)} for term in found.inputs)
     are_given = all(leaf.assumed for term in found.inputs for leaf in leaves(term))
@@ -255,7 +255,7 @@ def _is_asked(root: Value, arrival: Arrival) -> bool:
 
 
 def _is_root(value: Value) -> bool:
-    name = bare(value.op)
+    name = canonical(value.op)
     if name == "hypot" or name not in _ROOTS:
         return name == "hypot"
     if name == "pow" and value.argument(1, "exponent") != 0.5:

@@ -79,6 +79,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
+from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Value
@@ -88,63 +89,23 @@ from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.numeric import activated_once
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, visited
-from gradlint_rules.words import bare, maker, operation
+from gradlint_rules.words import maker, operation
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_SOFTMAX = {"softmax", "Softmax", "Softmax2d", "gumbel_softmax"}
-_SIGMOID = {"sigmoid", "Sigmoid", "expit"}
-_RAW = {
-    "Linear",
-    "LazyLinear",
-    "Bilinear",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "linear",
-    "bilinear",
-    "conv1d",
-    "conv2d",
-    "conv3d",
+_SOFTMAX, _SIGMOID = ("softmax", "gumbel_softmax"), ("sigmoid",)
+_RAW = (Trait.CONTRACTS, Trait.CONVOLVES, Trait.RECTIFIES)  # which give any number, or any above 0
+# What each loss takes.
+_TAKES = {
+    "cross_entropy": "logits",
+    "binary_cross_entropy_with_logits": "logits",
+    "multilabel_soft_margin_loss": "logits",
+    "nll_loss": "log-probabilities",
+    "binary_cross_entropy": "probabilities",
 }
-_RAW |= {
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-}
-_RAW |= {"matmul", "mm", "bmm", "addmm", "baddbmm"}
-_RECTIFIED = {"relu", "ReLU", "gelu", "GELU", "leaky_relu", "LeakyReLU", "silu", "SiLU"}
-# What each loss must not be given, and what it takes.
-_REFUSES = {
-    "CrossEntropyLoss": (_SOFTMAX, "logits"),
-    "cross_entropy": (_SOFTMAX, "logits"),
-    "BCEWithLogitsLoss": (_SOFTMAX | _SIGMOID, "logits"),
-    "binary_cross_entropy_with_logits": (_SOFTMAX | _SIGMOID, "logits"),
-    "MultiLabelSoftMarginLoss": (_SIGMOID, "logits"),
-    "NLLLoss": (_SOFTMAX | _SIGMOID | _RAW | _RECTIFIED, "log-probabilities"),
-    "nll_loss": (_SOFTMAX | _SIGMOID | _RAW | _RECTIFIED, "log-probabilities"),
-    "BCELoss": (_RAW | _RECTIFIED, "probabilities"),
-    "binary_cross_entropy": (_RAW | _RECTIFIED, "probabilities"),
-}
-_OUTER = {"softmax", "log_softmax"}
+_OUTER = ("softmax", "log_softmax")
 _DEEPEST = 3  # joins of what was joined
 _HELP_NESTED = "Take it of the logits."
-_PASSES = {"dropout", "Dropout", "Dropout1d", "Dropout2d", "feature_dropout"}
-_AVERAGES = {
-    "mean",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-}
-_AVERAGES |= {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"}
-_AVERAGES |= {"AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"}
-_DIVISIONS = {"div", "divide", "true_divide"}
-_JOINS = {"stack", "cat", "concat", "concatenate", "hstack", "vstack"}
 _HELP = {
     "logits": "Give the loss the logits, and keep the activation for the report.",
     "log-probabilities": "Apply `log_softmax`, or use `cross_entropy`, which does both.",
@@ -157,8 +118,8 @@ def check(paths: Paths) -> Iterator[Report]:
     for found in encountered(paths, _losses):
         loss = found.value
         given, is_average = _given(loss)
-        takes = _REFUSES[bare(loss.op)][1]
-        is_activation = bare(given.op) in _SOFTMAX | _SIGMOID
+        takes = _TAKES[canonical(loss.op)]
+        is_activation = _is_activation(given)
         made_by = maker(given) if given.layer or given.layer_at is None else operation(given.op)
         said = f"gets {'an average' if is_average else 'the result'} of {made_by}"
         message = (
@@ -193,7 +154,7 @@ def check(paths: Paths) -> Iterator[Report]:
 
 def _nested(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
     for value in visited(arrival.sink):
-        if bare(value.op).lower() in _OUTER and _softmax_below(value) is not None:
+        if canonical(value.op) in _OUTER and _softmax_below(value) is not None:
             yield value.at, value
 
 
@@ -208,19 +169,17 @@ def _softmax_of(value: Value, axis: int, depth: int = 0) -> Value | None:
     another axis.
     """
     *steps, inner = unchanged(value, selected=False)
-    if any(bare(step.op) == "output" for step in (*steps, inner)):
+    if any(canonical(step.op) == "output" for step in (*steps, inner)):
         return None
     if _is_drawn_together(inner):
         return _softmax_of(inner.inputs[0], axis, depth)
-    if bare(inner.op) in _JOINS and inner.inputs and depth < _DEEPEST:
+    if has(inner.op, Trait.JOINS) and inner.inputs and depth < _DEEPEST:
         along = inner.argument(1, "dim") or 0
         joined = [_softmax_of(source, axis, depth + 1) for source in inner.inputs]
         return None if along == axis or None in joined else joined[0]
     own = _axis(inner)
     is_same = own is not None and (own == axis or {own, axis} == {1, -1})
-    return (
-        inner if bare(inner.op).lower() == "softmax" and inner.requires_grad and is_same else None
-    )
+    return inner if canonical(inner.op) == "softmax" and inner.requires_grad and is_same else None
 
 
 def _is_drawn_together(value: Value) -> bool:
@@ -228,7 +187,7 @@ def _is_drawn_together(value: Value) -> bool:
     closer together.
     """
     by = value.argument(1, "other")
-    return bare(value.op) in _DIVISIONS and isinstance(by, int | float) and by >= 1
+    return canonical(value.op) == "div" and isinstance(by, int | float) and by >= 1
 
 
 def _axis(softmax: Value) -> int | None:
@@ -245,14 +204,32 @@ def _effect(takes: str, is_activation: bool) -> str:
 
 
 def _losses(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    if _REFUSES.keys().isdisjoint(operations(arrival.sink, arrival.tape)):
+    if _TAKES.keys().isdisjoint(operations(arrival.sink, arrival.tape)):
         return
     for value in visited(arrival.sink):
-        if bare(value.op) in _REFUSES and value.inputs and value.op.startswith("torch.nn."):
+        if canonical(value.op) in _TAKES and value.inputs and value.op.startswith("torch.nn."):
             given, _ = _given(value)
-            if bare(given.op) in _REFUSES[bare(value.op)][0] and given.requires_grad:
-                is_activation = bare(given.op) in _SOFTMAX | _SIGMOID
+            if _refuses(canonical(value.op), given) and given.requires_grad:
+                is_activation = _is_activation(given)
                 yield (given.layer_at or given.at) if is_activation else value.at, value
+
+
+def _is_activation(given: Value) -> bool:
+    return canonical(given.op) in (*_SOFTMAX, *_SIGMOID)
+
+
+def _refuses(loss: str, given: Value) -> bool:
+    """Whether a loss of this name does not take what an operation gives."""
+    match _TAKES[loss]:
+        case "logits":
+            is_of_classes = loss == "cross_entropy"
+            activations = _SOFTMAX if is_of_classes else (*_SOFTMAX, *_SIGMOID)
+            return canonical(given.op) in (
+                _SIGMOID if loss == "multilabel_soft_margin_loss" else activations
+            )
+        case "log-probabilities":
+            return _is_activation(given) or has(given.op, *_RAW)
+    return has(given.op, *_RAW)
 
 
 def _given(loss: Value) -> tuple[Value, bool]:
@@ -268,15 +245,16 @@ def _given(loss: Value) -> tuple[Value, bool]:
 def _below(value: Value) -> tuple[Value, bool]:
     is_average = False
     while (value := origin(value)).inputs:
-        if bare(value.op) in _JOINS:
+        if has(value.op, Trait.JOINS):
             joined = [_below(source) for source in value.inputs]
             if len({source.op for source, _ in joined}) > 1:
                 break
             source, is_one = joined[0]
             return source, is_average or is_one
-        if bare(value.op) not in _PASSES | _AVERAGES:
+        averages = canonical(value.op) == "mean" or has(value.op, Trait.POOLS_MEANS)
+        if not (averages or has(value.op, Trait.DROPS)):
             break
-        is_average = is_average or bare(value.op) in _AVERAGES
+        is_average = is_average or averages
         value = value.inputs[0]
     return value, is_average
 

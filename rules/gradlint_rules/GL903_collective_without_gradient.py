@@ -72,6 +72,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
+from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import PREDICTED, Cut, Fact, Kind, Value, ancestors, as_far_as_leaves
@@ -83,25 +84,11 @@ from gradlint_rules.numbers import origin, unchanged
 from gradlint_rules.order import called_name
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import visited
-from gradlint_rules.words import bare, loss_of, operation
+from gradlint_rules.words import loss_of, operation
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_JOINS = {
-    "cat",
-    "concat",
-    "concatenate",
-    "stack",
-    "vstack",
-    "hstack",
-    "setitem",
-    "index_put",
-    "index_copy",
-    "copy",
-    "scatter",
-}
-_JOINS |= {"where", "add"}
-_LINEAR = {"add", "sub", "sum", "mean", "neg", "mul", "div", "stack", "cat", "part", "output"}
+_LINEAR = ("add", "sub", "sum", "mean", "neg", "mul", "div", "stack", "cat", "part", "output")
 _HELP = {
     True: "Put this rank's own part back (`parts[rank] = features`), or use "
     "`torch.distributed.nn.all_gather`.",
@@ -138,11 +125,18 @@ def _gathered(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
 def _is_put_back(cut: Value, values: Sequence[Value]) -> bool:
     """Whether what was sent is joined with what came back."""
     sent = {id(part) for source in cut.inputs for part in unchanged(source, selected=False)}
-    joins = [value for value in values if bare(value.op) in _JOINS]
+    joins = [value for value in values if _joins(value)]
     shown = [join for join in joins if any(_shows(source, cut) for source in join.inputs)]
     # and not `own.detach()`
     joined = [source for join in shown for source in join.inputs if source.requires_grad]
     return any(id(part) in sent for source in joined for part in unchanged(source, selected=False))
+
+
+def _joins(value: Value) -> bool:
+    """Whether it holds the numbers of several tensors, or the sums of them."""
+    return canonical(value.op) in ("add", "copy", "where") or has(
+        value.op, Trait.JOINS, Trait.WRITES_PART
+    )
 
 
 def _shows(value: Value, cut: Value) -> bool:
@@ -150,7 +144,7 @@ def _shows(value: Value, cut: Value) -> bool:
     joined or not.
     """
     found = origin(value)
-    parts = [found, *map(origin, found.inputs)] if bare(found.op) in _JOINS else [found]
+    parts = [found, *map(origin, found.inputs)] if _joins(found) else [found]
     return any(part.cut is Cut.COLLECTIVE and part.at == cut.at for part in parts)
 
 
@@ -181,10 +175,10 @@ def _linear(loss: Value) -> Iterator[int]:
     for value in pending:
         yield id(value)
         scaled = (
-            bare(value.op) in ("mul", "div")
+            canonical(value.op) in ("mul", "div")
             and sum(source.requires_grad for source in value.inputs) > 1
         )
-        if (bare(value.op) in _LINEAR and not scaled) or origin(value) is not value:
+        if (canonical(value.op) in _LINEAR and not scaled) or origin(value) is not value:
             for source in value.inputs:
                 if id(source) not in seen:
                     seen.add(id(source))

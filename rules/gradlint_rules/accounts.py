@@ -9,6 +9,7 @@ from dataclasses import field
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
+from gradlint.operations import canonical
 from gradlint.paths import Paths
 from gradlint.tape import (
     Backward,
@@ -28,13 +29,11 @@ from gradlint.tape import (
 )
 from gradlint_rules.cached import of_tape
 from gradlint_rules.held import identities, share
-from gradlint_rules.words import bare
 
 Key = tuple[Span, tuple[Span, ...]]  # a place in the source and the calls that led there
 # gives gradients back; is cleared and stepped where nobody sees it
 ELSEWHERE = ("autograd.grad", "compute_loss")
-_BOUNDS = {"clamp", "clip"}
-_ZEROES = {"zero", "fill", "mul"}
+_ZEROES = ("zero", "fill", "mul")
 _KINDS = (Backward, OptimizerStep, Clip, ZeroGrad, InPlace, "gradient-set")
 
 
@@ -331,12 +330,12 @@ def clears(optimizer: Optimizer, event: ZeroGrad | InPlace, cleared: list[Value]
 
 
 def _may_clear(event: InPlace) -> bool:
-    return bare(event.write.op) in _ZEROES and is_gradient(event.before)
+    return canonical(event.write.op) in _ZEROES and is_gradient(event.before)
 
 
 def _bounds(event: InPlace) -> bool:
     """Whether the program clips a gradient itself: `p.grad.clamp_(-1, 1)`."""
-    return bare(event.write.op) in _BOUNDS and is_gradient(event.before)
+    return canonical(event.write.op) == "clamp" and is_gradient(event.before)
 
 
 def _by_hand(event: InPlace) -> Clip:
@@ -355,7 +354,9 @@ def _zeroes(event: InPlace) -> bool:
     """Whether zeros are known to be left: `zero_()`, `fill_(0)`, but not `fill_(0.01)` or
     `mul_(decay)`.
     """
-    return bare(event.write.op) == "zero" or [given for _, given in event.after.arguments] == [0]
+    return canonical(event.write.op) == "zero" or [given for _, given in event.after.arguments] == [
+        0
+    ]
 
 
 def _is_exact(event: ZeroGrad, optimizer: Optimizer, tape: Tape) -> bool:

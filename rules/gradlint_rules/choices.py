@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import Value
 from gradlint_rules.numbers import (
     unchanged,
 )
-from gradlint_rules.words import bare
 
-CHOICES = {"where", "masked_fill", "setitem", "nan_to_num"}
-PRODUCTS = {"mul", "multiply"}
-DIVISIONS = {"div", "divide", "true_divide"}
-_EXTREMES = {"max", "min", "amax", "amin", "topk", "sort", "output"}  # which leave infinity out
-_LEAVES_INFINITY = {*PRODUCTS, *DIVISIONS, "add", "sub", "neg", "cat", "stack", "concat"}
+# leave infinity where it was
+_LEAVES_INFINITY = ("mul", "div", "add", "sub", "neg")
 MOST = 40  # values of one side that are looked at
 
 
@@ -29,14 +26,19 @@ def infinities(value: Value) -> Iterator[Value]:
     pending, seen = [value], {id(value)}
     for current in pending:
         shown = list(unchanged(current, selected=False))
-        if any(bare(each.op) in _EXTREMES for each in shown[:-1]):
+        if any(map(_leaves_out_infinity, shown[:-1])):
             continue
-        found, name = shown[-1], bare(shown[-1].op)
-        is_choice = name in CHOICES and any(_is_infinite(given) for _, given in found.arguments)
+        found, name = shown[-1], canonical(shown[-1].op)
+        is_choice = has(name, Trait.CHOOSES) and any(
+            _is_infinite(given) for _, given in found.arguments
+        )
         if is_choice:
             yield found
         for source in (
-            found.inputs if (is_choice or name in _LEAVES_INFINITY) and len(pending) < MOST else ()
+            found.inputs
+            if (is_choice or name in _LEAVES_INFINITY or has(name, Trait.JOINS))
+            and len(pending) < MOST
+            else ()
         ):
             if id(source) not in seen:
                 seen.add(id(source))
@@ -50,12 +52,18 @@ def filled(choice: Value) -> tuple[Value | None, bool]:
     condition, taken, other = condition_and_sides(choice)
     if not isinstance(condition, Value):
         return None, False
-    return condition, bare(choice.op) == "where" and _is_infinite(other) and not _is_infinite(taken)
+    return condition, canonical(choice.op) == "where" and _is_infinite(other) and not _is_infinite(
+        taken
+    )
 
 
 def is_scaling(value: Value) -> bool:
     """Whether it multiplies or divides element by element."""
-    return bare(value.op) in PRODUCTS | DIVISIONS
+    return canonical(value.op) in ("mul", "div")
+
+
+def _leaves_out_infinity(value: Value) -> bool:
+    return canonical(value.op) == "output" or has(value.op, Trait.EXTREMES)
 
 
 def _is_infinite(given: object) -> bool:
@@ -65,8 +73,8 @@ def _is_infinite(given: object) -> bool:
 
 def condition_and_sides(choice: Value) -> tuple[object, object, object]:
     """The condition of a choice, what is taken where it holds, and what is taken elsewhere."""
-    name = bare(choice.op)
-    if name not in CHOICES:
+    name = canonical(choice.op)
+    if not has(name, Trait.CHOOSES):
         return None, None, None
     if name == "nan_to_num":  # what is not finite is not taken: the choice is its own condition
         return choice, choice.inputs[0] if choice.inputs else None, None

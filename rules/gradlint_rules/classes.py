@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import Value
-from gradlint_rules.words import bare
 
-_SAME = {"float", "double", "half", "bfloat16", "to", "type", "type_as", "detach", "contiguous"}
 _DEPTH = 8
 
 
@@ -15,14 +14,14 @@ def members(count: Value) -> Value | None:
     """
     value, axes, order = count, set[int](), list[int]()
     for _ in range(_DEPTH):
-        name = bare(value.op)
+        name = canonical(value.op)
         if name == "one_hot":
             return value if axes and not _has_classes(axes, order) else None
         if name == "sum" and not axes and not order:
             axes = _axes(value.argument(1, "dim"))
         elif name == "permute" and axes and not order:
             order = [axis for _, axis in value.arguments[1:] if isinstance(axis, int)]
-        elif name not in _SAME:
+        elif name not in ("detach", "contiguous") and not has(name, Trait.CASTS):
             return None
         if not value.inputs:
             return None

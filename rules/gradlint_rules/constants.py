@@ -11,16 +11,6 @@ from gradlint_rules.anchors import back_propagated
 from gradlint_rules.order import calls_of, loop_around, names_of, related_statement
 from gradlint_rules.uncut import bindings, values_bound_to
 
-PARTIAL = {
-    "setitem",
-    "index_put",
-    "index_add",
-    "index_copy",
-    "index_fill",
-    "scatter",
-    "scatter_add",
-    "masked_scatter",
-}
 _CONDITIONS = (ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.Try)
 
 

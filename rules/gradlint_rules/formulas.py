@@ -4,47 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import (
     Cut,
     Value,
     graph,
 )
 from gradlint_rules.cuts import is_cut, is_meant
-from gradlint_rules.words import bare
 
-QUOTIENTS = {"div", "idiv", "truediv", "itruediv", "true_divide", "divide"}
-_PARTS = {"part", "getitem", "select", "narrow", "index_select"}
+_PARTS = ("part", "getitem", "select", "narrow", "index_select")
 CUTS = (Cut.DETACH, Cut.COPY, Cut.NON_DIFFERENTIABLE)
-SUMS = {
-    "add",
-    "iadd",
-    "radd",
-    "sub",
-    "isub",
-    "rsub",
-    "sum",
-    "mean",
-    "stack",
-    "cat",
-    "nansum",
-    "nanmean",
-    "python",
-}
-FACTORS = {"mul", "imul", "rmul", "div", "idiv", "truediv", "itruediv", "true_divide", "divide"}
-_SHAPES = {
-    "neg",
-    "squeeze",
-    "unsqueeze",
-    "view",
-    "reshape",
-    "flatten",
-    "to",
-    "float",
-    "double",
-    "clone",
-    "contiguous",
-}
-_SHAPES |= {"scale"}  # by a scaler
+_SHAPES = (Trait.REARRANGES, Trait.CASTS)
+_SHOWS = ("neg", "clone", "scale")  # the last by a scaler
+
+
+def is_sum(value: Value) -> bool:
+    """Whether it adds up or averages what it is computed from: `a - b`, `torch.stack(losses)`."""
+    return canonical(value.op) in ("add", "sub", "rsub", "stack", "cat", "python") or has(
+        value.op, Trait.SUMS, Trait.MEANS
+    )
+
+
+def is_factor(value: Value) -> bool:
+    """Whether it is a product or a quotient."""
+    return canonical(value.op) in ("mul", "div")
+
+
+def is_quotient(value: Value) -> bool:
+    """Whether it is a quotient."""
+    return canonical(value.op) == "div"
+
+
+def _is_shown(value: Value) -> bool:
+    """Whether it is a multiple or another shape of what it is computed from."""
+    return canonical(value.op) in _SHOWS or has(value.op, *_SHAPES)
 
 
 def scalings(term: Value) -> Iterator[Value]:
@@ -52,7 +45,7 @@ def scalings(term: Value) -> Iterator[Value]:
     pending = [term]
     for value in pending:
         yield value
-        if bare(value.op) in FACTORS | _SHAPES | SUMS:
+        if is_factor(value) or _is_shown(value) or is_sum(value):
             pending += value.inputs
 
 
@@ -80,7 +73,7 @@ def detached_divisors(quotient: Value) -> Iterator[tuple[Value, Value]]:
 
 def _whole(part: Value) -> Value | None:
     """What carries a gradient and a value is a part of: `predictions` of `predictions[:, 0]`."""
-    is_part = bare(part.op) in _PARTS or "multi-output" in part.flags
+    is_part = canonical(part.op) in _PARTS or "multi-output" in part.flags
     return part.inputs[0] if is_part and part.inputs and part.inputs[0].requires_grad else None
 
 
@@ -91,18 +84,17 @@ def cut_inputs(value: Value) -> Iterator[tuple[Value, Value]]:
     live = [source for source in value.inputs if source.requires_grad]
     for source in value.inputs:
         if live and not source.requires_grad:
-            yield from (
-                (source, cut) for cut in _suspects(source, live, is_term=bare(value.op) in SUMS)
-            )
+            yield from ((source, cut) for cut in _suspects(source, live, is_term=is_sum(value)))
 
 
 def skeleton(loss: Value) -> Iterator[Value]:
     """The sums, means and scalings that a loss is put together by, from the loss down."""
     seen, pending = {id(loss)}, [loss]
     for value in pending:
-        name = bare(value.op)
         live = [source for source in value.inputs if source.requires_grad]
-        if name not in SUMS | FACTORS | _SHAPES or (name in FACTORS and len(live) > 1):
+        if is_factor(value) and len(live) > 1:
+            continue
+        if not (is_factor(value) or is_sum(value) or _is_shown(value)):
             continue
         yield value
         for source in live:
@@ -155,4 +147,4 @@ def _is_straight_through(cut: Value, beside: set[int]) -> bool:
 
 
 def _addends(live: Value) -> tuple[Value, ...]:
-    return (live, *live.inputs) if bare(live.op) in SUMS else (live,)
+    return (live, *live.inputs) if is_sum(live) else (live,)

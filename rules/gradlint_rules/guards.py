@@ -7,26 +7,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gradlint.dataclass import dataclass
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import Value
-from gradlint_rules.choices import CHOICES, DIVISIONS, MOST, condition_and_sides
+from gradlint_rules.choices import MOST, condition_and_sides
 from gradlint_rules.numbers import (
     key,
     origin,
     passes_relu,
     zero_with,
 )
-from gradlint_rules.points import ELEMENTWISE, holds_at
+from gradlint_rules.points import holds_at, is_elementwise
 from gradlint_rules.signs import is_never_negative, is_positive  # fmt: skip
-from gradlint_rules.words import bare
 
 _BEYOND_ONE = (1.0, -1.0, 2.0, -2.0)
 _BELOW_ONE = (1.0, 0.0)
 _ROOTS, _ZERO = (0.0, -1.0), (0.0,)
 _POINTS = {
     "log": _ZERO, "log2": _ZERO, "log10": _ZERO, "reciprocal": _ZERO, "sqrt": _ROOTS,
-    "rsqrt": _ROOTS,
-    "acos": _BEYOND_ONE, "arccos": _BEYOND_ONE, "asin": _BEYOND_ONE, "arcsin": _BEYOND_ONE,
-    "acosh": _BELOW_ONE, "arccosh": _BELOW_ONE,
+    "rsqrt": _ROOTS, "acos": _BEYOND_ONE, "asin": _BEYOND_ONE, "acosh": _BELOW_ONE,
 }  # fmt: skip
 
 
@@ -49,12 +47,12 @@ def undefined_at(name: str) -> tuple[float, ...]:
 
 def guarded_in(values: Iterable[Value]) -> Iterator[Guarded]:
     """What the choices among these values guard in vain."""
-    return (found for value in values if bare(value.op) in CHOICES for found in guarded(value))
+    return (found for value in values if has(value.op, Trait.CHOOSES) for found in guarded(value))
 
 
 def guarded(choice: Value) -> Iterator[Guarded]:
     """What `choice` guards in vain."""
-    is_asked = bare(choice.op) != "nan_to_num"  # what asks for zeros meets them
+    is_asked = canonical(choice.op) != "nan_to_num"  # what asks for zeros meets them
     for condition, side, taken in _sides(choice):
         for operation in _computed(side):
             for argument in _argument(operation):
@@ -80,8 +78,7 @@ def _computed(side: Value) -> Iterator[Value]:
     seen, pending = {id(side)}, [side]
     for current in pending:
         found = origin(current, selected=False)
-        name = bare(found.op)
-        if name in ELEMENTWISE and found.requires_grad:
+        if is_elementwise(found) and found.requires_grad:
             yield found
             for source in found.inputs:
                 if id(source) not in seen and len(seen) < MOST:
@@ -91,8 +88,8 @@ def _computed(side: Value) -> Iterator[Value]:
 
 def _argument(operation: Value) -> Iterator[Value]:
     """The argument of an operation whose value decides whether it is defined."""
-    name = bare(operation.op)
-    if name in DIVISIONS:
+    name = canonical(operation.op)
+    if name == "div":
         divisor = operation.argument(1, "other")
         if isinstance(divisor, Value):
             yield divisor
@@ -130,7 +127,7 @@ def _has_trained_numerator(operation: Value, divisor: Value) -> bool:
     """
     numerator = operation.argument(0)
     if (
-        bare(operation.op) not in DIVISIONS
+        canonical(operation.op) != "div"
         or not isinstance(numerator, Value)
         or not numerator.requires_grad
     ):
@@ -140,8 +137,8 @@ def _has_trained_numerator(operation: Value, divisor: Value) -> bool:
 
 
 def _singular(operation: Value) -> tuple[float, ...]:
-    name = bare(operation.op)
-    if name in DIVISIONS:
+    name = canonical(operation.op)
+    if name == "div":
         return _ZERO
     if name != "pow":
         return _POINTS.get(name, ())

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import Value, ancestors
-from gradlint_rules.numbers import BOUNDED_BOTH, DEPTH, origin, unchanged
-from gradlint_rules.selections import SELECTS
+from gradlint_rules.numbers import DEPTH, origin, unchanged
 from gradlint_rules.signs import is_never_negative
-from gradlint_rules.words import bare
 
-_BOUNDED = {*BOUNDED_BOTH, "log_softmax", "LogSoftmax", "logsigmoid", "LogSigmoid"}
-_SMALLER, _LARGER = {"lt", "le", "less", "less_equal"}, {"gt", "ge", "greater", "greater_equal"}
-_TURNS = {"bitwise_not", "logical_not", "invert"}
-_SPREADS = {
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "sum",
-    "mean",
-    "matmul",
-    "mm",
-    "bmm",
-    "einsum",
-    "cat",
-    "stack",
-}
+# what has a bound where all that it adds up, multiplies or joins has one
+_SPREADS = ("add", "sub", "mul", "div", "sum", "mean", "matmul", "mm", "bmm", "einsum")
 
 
 def written_bounds(value: Value) -> tuple[float, ...]:
     """The numbers between which the last operation keeps all of `value`, where they are written."""
-    if bare(value.op) not in ("clamp", "clip"):
+    if canonical(value.op) != "clamp":
         return ()
     given = (value.argument(1, "min"), value.argument(2, "max"))
     return tuple(each for each in given if isinstance(each, int | float))
@@ -41,8 +25,8 @@ def is_within(value: Value, most: float) -> bool:
     """
     found, factor = origin(value, selected=False), 1.0
     for _ in range(DEPTH):
-        name = bare(found.op)
-        if name in BOUNDED_BOTH or name in ("clamp", "clip"):
+        name = canonical(found.op)
+        if name == "clamp" or has(name, Trait.BOUNDED):
             return factor <= most
         numbers = [given for _, given in found.arguments if isinstance(given, int | float)]
         is_factor = name == "mul" or (name == "div" and found.argument(0) not in numbers)
@@ -58,10 +42,10 @@ def is_bounded(value: Value, depth: int = 0) -> bool:
     known.
     """
     found = origin(value, selected=False)
-    name = bare(found.op)
-    if name in _BOUNDED or not found.requires_grad:
+    name = canonical(found.op)
+    if has(name, Trait.BOUNDED, Trait.BOUNDED_ABOVE) or not found.requires_grad:
         return True
-    if name in ("clamp", "clip"):
+    if name == "clamp":
         return found.argument(2, "max") is not None
     if name in ("clamp_max", "minimum"):
         return True
@@ -73,7 +57,11 @@ def is_bounded(value: Value, depth: int = 0) -> bool:
         term, subtracted = found.inputs
         if _is_extreme_of(subtracted, term):
             return True
-    return name in _SPREADS and all(is_bounded(source, depth + 1) for source in found.inputs)
+    return _spreads(name) and all(is_bounded(source, depth + 1) for source in found.inputs)
+
+
+def _spreads(name: str) -> bool:
+    return name in _SPREADS or has(name, Trait.JOINS)
 
 
 def is_of_small_ones(value: Value) -> bool:
@@ -82,12 +70,13 @@ def is_of_small_ones(value: Value) -> bool:
 
 
 def _chooses_small(selection: Value) -> bool:
-    if bare(selection.op) not in SELECTS or len(selection.inputs) < 2:
+    if canonical(selection.op) not in ("getitem", "masked_select") or len(selection.inputs) < 2:
         return False
     mask, is_turned = selection.inputs[1], False
-    while bare(mask.op) in _TURNS and mask.inputs:
+    while has(mask.op, Trait.NEGATES) and mask.inputs:
         mask, is_turned = mask.inputs[0], not is_turned
-    if bare(mask.op) not in (_LARGER if is_turned else _SMALLER) or not mask.inputs:
+    finds = Trait.FINDS_LARGER if is_turned else Trait.FINDS_SMALLER
+    if not has(mask.op, finds) or not mask.inputs:
         return False
     chosen = origin(selection.inputs[0])
     return any(source is chosen for source in ancestors(mask.inputs[0]))
@@ -95,7 +84,7 @@ def _chooses_small(selection: Value) -> bool:
 
 def _is_negated(value: Value, name: str) -> bool:
     """Whether its one input is turned round: `-x`, `x * -2`."""
-    if name in ("neg", "negative"):
+    if name == "neg":
         return True
     numbers = [given for _, given in value.arguments if isinstance(given, int | float)]
     return name in ("mul", "div") and len(value.inputs) == 1 and bool(numbers) and numbers[0] < 0
@@ -106,12 +95,12 @@ def is_bounded_below(value: Value, depth: int = 0) -> bool:
     known.
     """
     found = origin(value, selected=False)
-    name = bare(found.op)
-    if name in BOUNDED_BOTH or is_never_negative(found) or not found.requires_grad:
+    name = canonical(found.op)
+    if has(name, Trait.BOUNDED) or is_never_negative(found) or not found.requires_grad:
         return True
-    if name in ("clamp", "clip"):
+    if name == "clamp":
         return found.argument(1, "min") is not None
-    spreads = name in _SPREADS and depth <= DEPTH and bool(found.inputs)
+    spreads = _spreads(name) and depth <= DEPTH and bool(found.inputs)
     return spreads and all(is_bounded_below(source, depth + 1) for source in found.inputs)
 
 
@@ -120,11 +109,11 @@ def is_shift(value: Value, term: Value) -> bool:
     `x - x.max()`.
     """
     moved = value.inputs[0]
-    return bare(value.op) == "sub" and term is not moved and _is_extreme_of(term, moved)
+    return canonical(value.op) == "sub" and term is not moved and _is_extreme_of(term, moved)
 
 
 def _is_extreme_of(value: Value, of: Value) -> bool:
     """Whether it is the largest of something: `x - x.max()`."""
     return any(
-        bare(each.op) in ("max", "amax", "logsumexp", "output") for each in unchanged(value)
+        canonical(each.op) in ("max", "amax", "logsumexp", "output") for each in unchanged(value)
     ) and any(source is origin(of) for source in ancestors(value))

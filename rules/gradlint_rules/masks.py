@@ -6,17 +6,13 @@ import itertools
 from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import Value
-from gradlint_rules.choices import CHOICES, filled, infinities
-from gradlint_rules.numbers import SOFTMAX, key, origin, unchanged
-from gradlint_rules.points import NEGATIONS
-from gradlint_rules.words import bare
+from gradlint_rules.choices import filled, infinities
+from gradlint_rules.numbers import key, origin, unchanged
 
-_SOFTMAX = {*SOFTMAX, "log_softmax", "LogSoftmax"}
-_BOTH = {"bitwise_and", "logical_and", "and", "mul", "multiply", "einsum", "matmul", "bmm"}
-_EITHER = {"bitwise_or", "logical_or", "or", "add"}
-_ABOVE = {"gt", "ge", "ne", "greater", "not_equal", "bool", "to"}
-_BELOW = {"eq", "lt", "le", "less"}
+_BOTH = ("mul", "einsum", "matmul", "bmm")  # hold where both factors do
+_ABOVE, _BELOW = ("gt", "ge", "ne", "bool", "to"), ("eq", "lt", "le")
 _MOST = 16  # parts of a mask
 
 
@@ -34,7 +30,7 @@ class Fill:
 
 def is_softmax(value: Value) -> bool:
     """Whether it is a softmax or its logarithm."""
-    return bare(value.op) in _SOFTMAX
+    return canonical(value.op) in ("softmax", "log_softmax")
 
 
 def fills(softmax: Value) -> Iterator[Fill]:
@@ -59,8 +55,8 @@ def _parts(mask: Value, is_kept: bool) -> Iterator[Value]:
     pending = [(mask, is_kept)]
     for value, kept in pending:
         found = _shown(value)
-        name, inputs = bare(found.op), found.inputs
-        is_negated = name in NEGATIONS or (name == "sub" and found.argument(0) == 1)
+        name, inputs = canonical(found.op), found.inputs
+        is_negated = has(name, Trait.NEGATES) or (name == "sub" and found.argument(0) == 1)
         if len(pending) > _MOST or not inputs:
             continue
         if is_negated:
@@ -69,9 +65,18 @@ def _parts(mask: Value, is_kept: bool) -> Iterator[Value]:
             pending.append((inputs[0], kept))
         elif len(inputs) == 1 and name in _BELOW:
             pending.append((inputs[0], not kept))
-        elif len(inputs) == 2 and name in (_BOTH if kept else _EITHER):
+        elif len(inputs) == 2 and _joins(name, kept):
             yield from inputs
             pending += [(source, kept) for source in inputs]
+
+
+def _joins(name: str, is_kept: bool) -> bool:
+    """Whether a mask holds where both of its parts do; or, of one that is not kept, where either
+    does.
+    """
+    if is_kept:
+        return name in _BOTH or has(name, Trait.HOLDS_BOTH)
+    return name == "add" or has(name, Trait.HOLDS_EITHER)
 
 
 def _shown(value: Value) -> Value:
@@ -95,9 +100,9 @@ def _is_pair(one: Value, other: Value) -> bool:
 def _is_of_rows(mask: Value) -> bool:
     """Whether a mask says the same of all keys: `mask[:, :, None]`, `mask.unsqueeze(-1)`."""
     for value in unchanged(mask, selected=False):
-        if bare(value.op) == "unsqueeze" and value.argument(1, "dim") == -1:
+        if canonical(value.op) == "unsqueeze" and value.argument(1, "dim") == -1:
             return True
-        index = value.argument(1) if bare(value.op) == "getitem" else None
+        index = value.argument(1) if canonical(value.op) == "getitem" else None
         if isinstance(index, tuple) and index and index[-1] is None:
             return True
     return False
@@ -114,4 +119,4 @@ def is_cleaned(softmax: Value, users: dict[int, list[Value]]) -> bool:
 def _cleans(value: Value, users: dict[int, list[Value]]) -> bool:
     """Whether it is such a choice, or shows the same numbers to one."""
     is_shown = origin(value, selected=False) is not value
-    return bare(value.op) in CHOICES or (is_shown and is_cleaned(value, users))
+    return has(value.op, Trait.CHOOSES) or (is_shown and is_cleaned(value, users))

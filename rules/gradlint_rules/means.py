@@ -5,42 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import (
     Backward,
     Kind,
     Value,
 )
-from gradlint_rules.words import bare
 
-_KEEP = {
-    "scale",
-    "mul",
-    "div",
-    "truediv",
-    "true_divide",
-    "divide",
-    "add",
-    "sub",
-    "neg",
-    "sum",
-    "to",
-}
-_KEEP |= {
-    "float",
-    "half",
-    "double",
-    "bfloat16",
-    "stack",
-    "cat",
-    "squeeze",
-    "view",
-    "reshape",
-    "clone",
-    "contiguous",
-}
-_KEEP |= {"positive", "cuda", "part"}
-_MEANS = {"mean", "nanmean"}
-_ARITHMETIC = {"add", "sub", "mul", "div", "floor_divide", "remainder"}
+# which keep what a loss is a mean of, up to a factor
+_KEEP = ("scale", "mul", "div", "add", "sub", "neg", "sum", "positive", "part", "clone")
+_SHAPES = (Trait.CASTS, Trait.REARRANGES)
+_ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder")
 _SUM = re.compile(r"(?<![a-z])sum(med)?(?![a-z])")
 _LOSSES = ("_loss", "cross_entropy", "_div", "_with_logits", "nll", "_nll")
 
@@ -86,7 +61,7 @@ def _is_part(value: Value) -> bool:
     """Whether it holds some of the elements of another tensor: an output of `split`,
     `x[start : start + 8]`.
     """
-    return "multi-output" in value.flags or bare(value.op) == "getitem"
+    return "multi-output" in value.flags or canonical(value.op) == "getitem"
 
 
 def _weighted(loss: Value, shared: Collection[int]) -> set[int]:
@@ -99,9 +74,7 @@ def _weighted(loss: Value, shared: Collection[int]) -> set[int]:
             if source.requires_grad and id(source) not in seen:
                 seen.add(id(source))
                 terms.append(source)
-    products = [
-        term for term in terms if bare(term.op) in ("mul", "multiply") and _is_scaled(term, shared)
-    ]
+    products = [term for term in terms if canonical(term.op) == "mul" and _is_scaled(term, shared)]
     weights = {id(term): _weight(term) for term in products}
     return set(weights) if len(set(weights.values())) > 1 else set()
 
@@ -116,7 +89,7 @@ def _is_of(divided: Value, made: Value) -> bool:
     """Whether what is made of a divided value is divided, too: a mean of losses, and what is made
     of a loss.
     """
-    return bare(made.op) in _MEANS or (
+    return has(made.op, Trait.MEANS) or (
         made.op == "call" and "loss" in f"{divided.name} {divided.text}".lower()
     )
 
@@ -136,13 +109,13 @@ def _is_scaled(value: Value, shared: Collection[int]) -> bool:
         len([source for source in value.inputs if source.in_torch and not _can_be_number(source)])
         > 1
     )
-    if "division" in value.flags or bare(value.op) in ("div", "true_divide", "divide", "truediv"):
+    if "division" in value.flags or canonical(value.op) == "div":
         divisor = value.argument(1, "other")
         if 1 in (value.factor, divisor):
             return False
         is_of_all = isinstance(divisor, Value) and _is_of_all(divisor, shared)
         return value.factor is not None or not is_by_tensor or is_of_all
-    if bare(value.op) in ("mul", "multiply") and not is_by_tensor:
+    if canonical(value.op) == "mul" and not is_by_tensor:
         return not (isinstance(value.factor, int | float) and abs(value.factor) >= 1)
     return False
 
@@ -171,7 +144,7 @@ def _can_be_number(value: Value) -> bool:
     """Whether nothing is known of a value: the window can come from any object's configuration, or
     be looked up.
     """
-    if value.op == "part" or bare(value.op) in _ARITHMETIC:
+    if value.op == "part" or canonical(value.op) in _ARITHMETIC:
         return all(map(_can_be_number, value.inputs))
     if value.op == "call" and value.assumed:
         return all(source.kind is Kind.PARAMETER for source in value.inputs)
@@ -180,10 +153,10 @@ def _can_be_number(value: Value) -> bool:
 
 def is_mean(value: Value) -> bool:
     """Whether a value is a mean, or a loss that is one by its operation or by what it is called."""
-    name = bare(value.op)
-    if name in _MEANS or any(word in name for word in _LOSSES) or name.endswith("Loss"):
+    name = canonical(value.op)
+    if has(name, Trait.MEANS) or any(word in name for word in _LOSSES) or name.endswith("Loss"):
         return True
-    is_ratio = name in ("div", "truediv", "true_divide", "divide") and len(value.inputs) > 1
+    is_ratio = name == "div" and len(value.inputs) > 1
     said = f"{value.text.partition('(')[0]} {value.name}".lower()
     return is_ratio or (
         value.op == "call"
@@ -193,4 +166,5 @@ def is_mean(value: Value) -> bool:
 
 
 def _keeps_scale(value: Value) -> bool:
-    return bare(value.op) in _KEEP
+    name = canonical(value.op)
+    return name in (*_KEEP, "cat", "stack") or has(name, *_SHAPES)

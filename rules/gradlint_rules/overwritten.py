@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
+from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
 from gradlint.tape import (
     UNSEEN,
@@ -26,7 +27,7 @@ from gradlint.tape import (
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.cached import of_tape
 from gradlint_rules.visited import backwards
-from gradlint_rules.words import bare, calls, is_of_arguments, maker, places, quoted, to_sink, when
+from gradlint_rules.words import calls, is_of_arguments, maker, places, quoted, to_sink, when
 
 _ROLES = {
     "input": "its input",
@@ -35,19 +36,6 @@ _ROLES = {
     "result": "its result",
 }
 
-_ZEROS_AND_ONES = {"ones", "zeros", "ones_like", "zeros_like", "new_ones", "new_zeros", "eye"}
-_COPIES = {
-    "clone",
-    "float",
-    "to",
-    "type_as",
-    "cuda",
-    "tril",
-    "triu",
-    "getitem",
-    "contiguous",
-    "repeat",
-}
 
 _Stale = tuple[Value, Saved, Write]
 
@@ -248,7 +236,7 @@ def _first_write(saved: Saved, sink: Backward, counted: bool) -> Write | None:
 def _is_the_same(write: Write, before: Write) -> bool:
     """Whether it masks what was masked in the same way: `weight.data *= mask`, in every forward."""
     if (
-        bare(write.op) != "mul"
+        canonical(write.op) != "mul"
         or write.at != before.at
         or len(write.by) != 1
         or len(before.by) != 1
@@ -262,27 +250,33 @@ def _is_of_zeros_and_ones(value: Value) -> bool:
     written.
     """
     if value.dtype is DType.BOOL or (
-        value.kind is Kind.CONSTANT and bare(value.op) in _ZEROS_AND_ONES
+        value.kind is Kind.CONSTANT
+        and (canonical(value.op) == "eye" or has(value.op, Trait.ZEROS, Trait.ONES))
     ):
         return True
-    if bare(value.op) == "setitem":
+    if canonical(value.op) == "setitem":
         put_in = value.argument(2)
         return (
             isinstance(put_in, int | float)
             and put_in in (0, 1)
             and _is_of_zeros_and_ones(value.inputs[0])
         )
-    is_copy = bare(value.op) in _COPIES or (
-        value.inputs and value.inputs[0].storage is value.storage
-    )
+    is_copy = _copies(value) or (value.inputs and value.inputs[0].storage is value.storage)
     return bool(is_copy and value.inputs) and _is_of_zeros_and_ones(value.inputs[0])
+
+
+def _copies(value: Value) -> bool:
+    """Whether its numbers are those of another tensor, or zero."""
+    return canonical(value.op) in ("tril", "triu", "getitem") or has(
+        value.op, Trait.COPIES, Trait.CASTS, Trait.REARRANGES
+    )
 
 
 def _counts_alone(value: Value) -> bool:
     """Whether a tensor came out of `.data`: it counts its own writes, and sees none of those
     through the other.
     """
-    while bare(value.op) != "data":
+    while canonical(value.op) != "data":
         if not value.inputs or value.inputs[0].storage is not value.storage:
             return False
         value = value.inputs[0]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import Value
-from gradlint_rules.choices import DIVISIONS, MOST, PRODUCTS, condition_and_sides
+from gradlint_rules.choices import MOST, condition_and_sides
 from gradlint_rules.numbers import (
-    SOFTMAX,
     is_left_out,
     key,
     leaves_out,
@@ -16,84 +16,45 @@ from gradlint_rules.numbers import (
     zero_with,
 )
 from gradlint_rules.preimages import preimage
-from gradlint_rules.words import bare
 
 _COMPARES = {
     "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "lt": lambda a, b: a < b, "le": lambda a,
     b: a <= b,
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
 }  # fmt: skip
-_SPELLINGS = {
-    "greater": "gt",
-    "greater_equal": "ge",
-    "less": "lt",
-    "less_equal": "le",
-    "not_equal": "ne",
-}
 _TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
-ELEMENTWISE = {
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "pow",
-    "neg",
-    "exp",
-    "expm1",
-    "abs",
-    "square",
-    "sqrt",
-    "rsqrt",
-    "log",
-    "log2",
-}
-ELEMENTWISE |= {
-    "log10",
-    "log1p",
-    "reciprocal",
-    "cos",
-    "sin",
-    "tanh",
-    "sigmoid",
-    "acos",
-    "asin",
-    "arccos",
-    "arcsin",
-    "acosh",
-    "arccosh",
-}
-ELEMENTWISE |= {
-    "clamp",
-    "clip",
-    "clamp_min",
-    "clamp_max",
-    "minimum",
-    "maximum",
-    "true_divide",
-    "divide",
-    "multiply",
-}
-ELEMENTWISE |= {"subtract"}
-_TO_INFINITY = {"pow", "rsqrt", "reciprocal", *DIVISIONS}
-_INVERSES = {"acos", "arccos", "asin", "arcsin", "acosh", "arccosh"}
-_SPREADS_INFINITY = {"add", "sub", "subtract", "neg", *PRODUCTS}  # to infinity or NaN
+_TO_INFINITY = ("pow", "rsqrt", "reciprocal", "div")
+_SPREADS_INFINITY = ("add", "sub", "neg", "mul")  # to infinity or NaN
+
+
+def is_elementwise(value: Value) -> bool:
+    """Whether each number of it is computed from those at its place."""
+    return has(value.op, Trait.POINTWISE)
+
+
+def _spreads_infinity(value: Value) -> bool:
+    return canonical(value.op) in _SPREADS_INFINITY
+
+
+def _spreads_nothing(_: Value) -> bool:
+    return False
 
 
 def holds_at(condition: Value, operation: Value, argument: Value, point: float) -> bool | None:
     """Whether the condition holds where `argument` is `point`; None where that is not known."""
     condition = origin(condition, selected=False)
-    name = _SPELLINGS.get(bare(condition.op), bare(condition.op))
+    name = canonical(condition.op)
     parts = (
         [holds_at(part, operation, argument, point) for part in condition.inputs]
-        if name in _CONNECTIVES
+        if has(name, Trait.NEGATES, Trait.HOLDS_BOTH, Trait.HOLDS_EITHER)
         else []
     )
     match name:
-        case "bitwise_not" | "logical_not" | "invert":
+        case "bitwise_not" | "logical_not":
             return None if parts[0] is None else not parts[0]
-        case "bitwise_and" | "logical_and" | "and":
+        case "bitwise_and" | "logical_and":
             return False if False in parts else None if None in parts else True
-        case "bitwise_or" | "logical_or" | "or":
+        case "bitwise_or" | "logical_or":
             return True if True in parts else None if None in parts else False
         case "isnan" | "isinf" | "isfinite" | "nan_to_num":
             return _asked_of_result(condition, operation, point)
@@ -115,12 +76,12 @@ def _is_with_itself(value: Value) -> bool:
     """Whether it is zero on the diagonal: `x[:, None] - x[None]`, `cdist(x, x)`."""
     left, right = value.argument(0), value.argument(1, "other")
     if (
-        bare(value.op) not in ("sub", "cdist")
+        canonical(value.op) not in ("sub", "cdist")
         or not isinstance(left, Value)
         or not isinstance(right, Value)
     ):
         return False
-    return key(left) == key(right) and (left is not right or bare(value.op) == "cdist")
+    return key(left) == key(right) and (left is not right or canonical(value.op) == "cdist")
 
 
 def _left_out(argument: Value) -> tuple[Value | None, bool]:
@@ -130,21 +91,16 @@ def _left_out(argument: Value) -> tuple[Value | None, bool]:
     found = origin(argument, selected=False)
     logits = (
         origin(found.inputs[0], selected=False)
-        if bare(found.op) in SOFTMAX and found.inputs
+        if canonical(found.op) == "softmax" and found.inputs
         else None
     )
     if logits is None or not leaves_out(found):
         return None, False
     mask, taken, _ = condition_and_sides(logits)
-    side = bare(logits.op) == "masked_fill" or is_left_out(taken)
-    while isinstance(mask, Value) and bare(mask.op) in NEGATIONS and mask.inputs:
+    side = canonical(logits.op) == "masked_fill" or is_left_out(taken)
+    while isinstance(mask, Value) and has(mask.op, Trait.NEGATES) and mask.inputs:
         mask, side = origin(mask.inputs[0], selected=False), not side
     return (mask, side) if isinstance(mask, Value) else (None, False)
-
-
-NEGATIONS = {"bitwise_not", "logical_not", "invert"}
-_CONNECTIVES = {"bitwise_not", "logical_not", "invert", "bitwise_and", "logical_and", "and"}
-_CONNECTIVES |= {"bitwise_or", "logical_or", "or"}
 
 
 def _is_of(value: Value, operation: Value) -> bool:
@@ -158,13 +114,13 @@ def _asked_of_result(condition: Value, operation: Value, point: float) -> bool |
     """
     asked = condition.inputs[0] if condition.inputs else condition
     found = _result(operation, point)
-    name = bare(condition.op)
+    name = canonical(condition.op)
     if name in ("isfinite", "nan_to_num"):
-        spreads = _SPREADS_INFINITY if "inf" in found else ELEMENTWISE
+        spreads: Callable[[Value], bool] = _spreads_infinity if "inf" in found else is_elementwise
         return False if found and _is_from(asked, operation, spreads) else None
     if name == "isinf":
         return True if "inf" in found and _is_of(asked, operation) else None
-    spreads = set() if "inf" in found else ELEMENTWISE
+    spreads = _spreads_nothing if "inf" in found else is_elementwise
     return True if "nan" in found and _is_from(asked, operation, spreads) else None
 
 
@@ -172,8 +128,8 @@ def _result(operation: Value, point: float) -> set[str]:
     """What an operation can give at a point where its derivative is not finite: NaN, infinity, or a
     number.
     """
-    name = bare(operation.op)
-    if name in DIVISIONS:
+    name = canonical(operation.op)
+    if name == "div":
         return {"inf"} if isinstance(operation.argument(0), int | float) else {"nan", "inf"}
     if point == 0:
         exponent = operation.argument(1, "exponent") if name == "pow" else -1
@@ -182,10 +138,10 @@ def _result(operation: Value, point: float) -> set[str]:
             if name != "sqrt" and isinstance(exponent, int | float) and exponent < 0
             else set()
         )
-    return set() if name in _INVERSES and abs(point) == 1 else {"nan"}
+    return set() if has(name, Trait.INVERSE_OF_BOUNDED) and abs(point) == 1 else {"nan"}
 
 
-def _is_from(value: Value, operation: Value, spreads: Collection[str]) -> bool:
+def _is_from(value: Value, operation: Value, spreads: Callable[[Value], bool]) -> bool:
     """Whether a value is the operation's result, or computed from it by such elementwise operations
     alone.
     """
@@ -194,7 +150,7 @@ def _is_from(value: Value, operation: Value, spreads: Collection[str]) -> bool:
         if _is_of(current, operation):
             return True
         found = origin(current, selected=False)
-        for source in found.inputs if bare(found.op) in spreads and len(seen) < MOST else ():
+        for source in found.inputs if spreads(found) and len(seen) < MOST else ():
             if id(source) not in seen:
                 seen.add(id(source))
                 pending.append(source)
@@ -209,14 +165,14 @@ def _compared(
         left, right, name = right, left, _TURNED[name]
     if not isinstance(left, Value):
         return None
-    if right == math.inf and bare(operation.op) in _TO_INFINITY and _is_of(left, operation):
+    if right == math.inf and canonical(operation.op) in _TO_INFINITY and _is_of(left, operation):
         return name in ("eq", "ge")
     value = _at(left, argument, point)
     if value is None:
         value = preimage(left, argument, point)
         # `x > 1` of `1 / (x - 1)`, defined everywhere else, speaks of the point; of
         # `(x - 1).log()` it may speak of what lies below, where the gradient is finite
-        speaks = value == 0 or (value == right and bare(operation.op) in DIVISIONS)
+        speaks = value == 0 or (value == right and canonical(operation.op) == "div")
         if value is None or not (speaks or _is_within(operation, point)):
             return None
     if isinstance(right, int | float):
@@ -233,14 +189,14 @@ def _at(compared: Value, argument: Value, point: float) -> float | None:
     below = origin(compared, selected=False)
     if key(below) in same:
         return point
-    if bare(below.op) == "abs" and below.inputs and key(below.inputs[0]) in same:
+    if canonical(below.op) == "abs" and below.inputs and key(below.inputs[0]) in same:
         return abs(point)
     return 0.0 if point == 0 and _share_zeros(compared, argument) else None
 
 
 def _is_within(operation: Value, point: float) -> bool:
     """Whether the operation is undefined around a point, too: a root below zero."""
-    return abs(point) != 1 if bare(operation.op) in _INVERSES else point != 0
+    return abs(point) != 1 if has(operation.op, Trait.INVERSE_OF_BOUNDED) else point != 0
 
 
 def _share_zeros(compared: Value, argument: Value) -> bool:
@@ -258,9 +214,9 @@ def _vanish_with(argument: Value) -> Iterator[Value]:
     for part in pending:
         *above, last = zero_with(part)
         yield from (*above, last)
-        name = bare(last.op)
-        if name in DIVISIONS or name in PRODUCTS:
-            factors = [last.argument(0)] if name in DIVISIONS else last.inputs
+        name = canonical(last.op)
+        if name in ("mul", "div"):
+            factors = [last.argument(0)] if name == "div" else last.inputs
             pending += [each for each in factors if isinstance(each, Value) and len(pending) < MOST]
 
 
@@ -269,6 +225,6 @@ def _unclamped(argument: Value) -> Value:
     `x.clamp(-1, 1).acos()`.
     """
     found = origin(argument, selected=False)
-    is_clamp = bare(found.op) in ("clamp", "clip") and found.inputs
+    is_clamp = canonical(found.op) == "clamp" and found.inputs
     bounds = found.argument(1, "min"), found.argument(2, "max")
     return found.inputs[0] if is_clamp and bounds == (-1, 1) else found

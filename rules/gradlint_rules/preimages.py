@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import math
 
+from gradlint.operations import canonical
 from gradlint.tape import Value
-from gradlint_rules.choices import DIVISIONS, PRODUCTS
 from gradlint_rules.numbers import key, origin
-from gradlint_rules.words import bare
 
 _MOST_STEPS = 4
 _Number = int | float
@@ -34,7 +33,7 @@ def preimage(value: Value, computed: Value, result: float) -> float | None:
 def _undone(found: Value, result: float) -> tuple[Value, float] | None:
     """What one operation was given, and what that is where it gives `result`."""
     left, right = found.argument(0), found.argument(1, "other", "exponent")
-    name = bare(found.op)
+    name = canonical(found.op)
     if isinstance(left, Value) and isinstance(right, _Number):
         before = _with_number_behind(name, right, result)
         return None if before is None else (left, before)
@@ -51,11 +50,11 @@ def _with_number_behind(name: str, number: _Number, result: float) -> float | No
     """`x - 1`, `x * 2`, `x / 2`, `x ** 2`."""
     if name == "add":
         return result - number
-    if name in ("sub", "subtract"):
+    if name == "sub":
         return result + number
-    if name in PRODUCTS and number != 0:
+    if name == "mul" and number != 0:
         return result / number
-    if name in DIVISIONS:
+    if name == "div":
         return result * number
     return math.sqrt(result) if name == "pow" and number == 2 and result >= 0 else None
 
@@ -64,11 +63,11 @@ def _with_number_before(name: str, number: _Number, result: float) -> float | No
     """`1 - x`, `1 + x`, `2 * x`, `1 / x`."""
     if name == "add":
         return result - number
-    if name in ("sub", "subtract"):
+    if name == "sub":
         return number - result
-    if name in PRODUCTS and number != 0:
+    if name == "mul" and number != 0:
         return result / number
-    return number / result if name in DIVISIONS and result != 0 else None
+    return number / result if name == "div" and result != 0 else None
 
 
 def _alone(name: str, result: float) -> float | None:

@@ -6,66 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import Value
-from gradlint_rules.words import bare
 
-_REDUCTIONS = {
-    "mean",
-    "nanmean",
-    "sum",
-    "nansum",
-    "prod",
-    "std",
-    "var",
-    "median",
-    "norm",
-    "max",
-    "min",
-    "amax",
-    "amin",
-}
-_REDUCTIONS |= {"trace", "dot", "dist", "vdot"}
-_ELEMENTWISE = {
-    "add",
-    "radd",
-    "sub",
-    "rsub",
-    "mul",
-    "rmul",
-    "multiply",
-    "div",
-    "truediv",
-    "rtruediv",
-    "true_divide",
-}
-_ELEMENTWISE |= {
-    "divide",
-    "neg",
-    "negative",
-    "pow",
-    "square",
-    "sqrt",
-    "exp",
-    "log",
-    "log1p",
-    "abs",
-    "relu",
-    "softplus",
-}
-_ELEMENTWISE |= {
-    "clamp",
-    "clip",
-    "sigmoid",
-    "tanh",
-    "maximum",
-    "minimum",
-    "scale",
-    "squeeze",
-    "to",
-    "float",
-    "half",
-}
-_ELEMENTWISE |= {"double", "bfloat16", "clone", "contiguous", "cuda", "cpu", "nan_to_num"}
+# which make one number of each number, and leave the shape as it is
+_BY_ELEMENT = (Trait.POINTWISE, Trait.CASTS, Trait.COPIES)
+_AS_IT_IS = ("scale", "squeeze", "contiguous", "nan_to_num")
 
 
 def is_scalar(value: Value, known: Collection[int] = ()) -> bool:
@@ -75,7 +21,8 @@ def is_scalar(value: Value, known: Collection[int] = ()) -> bool:
         if id(current) in known or _is_reduced(current):
             continue
         sources = [source for source in current.inputs if source.requires_grad]
-        if bare(current.op) not in _ELEMENTWISE or not sources:
+        name = canonical(current.op)
+        if not (name in _AS_IT_IS or has(name, *_BY_ELEMENT)) or not sources:
             return False
         for source in sources:
             if id(source) not in seen:
@@ -88,7 +35,7 @@ def _is_reduced(value: Value) -> bool:
     """Whether an operation reduces over all dimensions: it is given none of them, nor a second
     tensor.
     """
-    if bare(value.op) not in _REDUCTIONS:
+    if not has(value.op, Trait.REDUCES, Trait.PAIRS):
         return False
-    axis = 2 if bare(value.op) in ("norm", "dot", "dist", "vdot") else 1
+    axis = 2 if canonical(value.op) == "norm" or has(value.op, Trait.PAIRS) else 1
     return value.argument(axis, "dim", "axis", "other") is None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from gradlint.dataclass import dataclass
+from gradlint.operations import canonical
 from gradlint.paths import Paths
 from gradlint.tape import (
     Backward,
@@ -25,13 +26,10 @@ from gradlint.tape import (
     ZeroGrad,
 )  # fmt: skip
 from gradlint_rules.held import identities, meet, optimizes, reached
-from gradlint_rules.words import bare
 
 SCALE_READ = "scale-read"
 _KINDS = (Backward, SCALE_READ, ZeroGrad, ScalerUpdate, Unscale, InPlace, Clip, OptimizerStep)
-_CLAMPS = ("clamp", "clamp_min", "clamp_max", "clip")
-_PRODUCTS = ("mul", "multiply")
-_QUOTIENTS = ("div", "divide", "true_divide")
+_CLAMPS = ("clamp", "clamp_min", "clamp_max")
 _SIZES = (
     "abs",
     "add",
@@ -149,10 +147,10 @@ def _is_clipped(event: InPlace) -> bool:
     """
     if "gradient" not in _shown(event.before).flags:
         return False
-    op, factors = bare(event.write.op), event.after.inputs[1:]
-    if op in _PRODUCTS:
+    op, factors = canonical(event.write.op), event.after.inputs[1:]
+    if op == "mul":
         return any(_is_bound(factor) for factor in factors)
-    return op in _CLAMPS or (op in _QUOTIENTS and any(map(_is_size, factors)))
+    return op in _CLAMPS or (op == "div" and any(map(_is_size, factors)))
 
 
 def _shown(value: Value) -> Value:
@@ -173,7 +171,7 @@ def _is_bound(factor: Value) -> bool:
 
 def _is_quotient(value: Value) -> bool:
     """Whether a tensor or a number was divided."""
-    return bare(value.op) in _QUOTIENTS or "quotient" in value.flags
+    return canonical(value.op) == "div" or "quotient" in value.flags
 
 
 def _is_by_size(quotient: Value) -> bool:
@@ -193,7 +191,9 @@ def _is_size(value: Value) -> bool:
     if any("quotient" in step.flags for step in steps):
         return False
     grows = (*_SIZES, *_CLAMPS, *_OF_NUMBERS)
-    known = ("gradient" in step.flags or bare(step.op) in grows or _is_view(step) for step in steps)
+    known = (
+        "gradient" in step.flags or canonical(step.op) in grows or _is_view(step) for step in steps
+    )
     return _is_measured(value) and all(known)
 
 

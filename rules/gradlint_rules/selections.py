@@ -11,60 +11,26 @@ import re
 from collections.abc import Iterable, Iterator
 
 from gradlint.dataclass import dataclass
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import DType, Value
 from gradlint_rules.classes import members
 from gradlint_rules.means import is_unreduced
-from gradlint_rules.words import bare
 
-SELECTS = {"getitem", "masked_select"}
-RATIOS = {"div", "truediv", "true_divide", "divide"}
-SAME = {
-    "float",
-    "to",
-    "half",
-    "double",
-    "int",
-    "long",
-    "type",
-    "type_as",
-    "bfloat16",
+# of a mask: as numbers, or in another shape
+_SHAPED = (
     "unsqueeze",
     "squeeze",
     "view",
     "reshape",
     "flatten",
-}
-COUNTS = {"sum", "count_nonzero"}
-_TURNS = {
-    "unsqueeze",
-    "squeeze",
-    "view",
-    "reshape",
-    "flatten",
-    "expand",
-    "t",
-    "T",
-    "mT",
-    "transpose",
     "contiguous",
-}
-SAME |= {"contiguous", "expand", "expand_as", "detach", "cpu", "cuda"} | COUNTS
-_PARTS = {"split", "chunk", "narrow", "index_select", "gather", "unbind", "select"}
-_FILLS = {"fill_diagonal", "fill"}
-# a view: what was written to another of the same memory
-_UNIONS = {"view", "or", "bitwise_or", "logical_or"}
-PRODUCTS = {"mul", "multiply"}
-# What these make of a selection can have elements although it has none:
-_OTHER_SHAPE = {"sum", "mean", "cat", "stack", "where", "add", "grad"}
-_OTHER_SHAPE |= {
-    "setitem",
-    "index_put",
-    "index_add",
-    "index_copy",
-    "scatter",
-    "scatter_add",
-    "masked_scatter",
-}
+    "expand",
+    "expand_as",
+)
+_TURNED = (*_SHAPED, "t", "T", "mT", "transpose")
+_PARTS = ("getitem", "masked_select", "narrow", "index_select", "gather", "select")
+# what these make of a selection can have elements although it has none
+_OTHER_SHAPE = ("sum", "mean", "cat", "stack", "where", "add", "grad")
 _MEANS = re.compile(r"(_loss|cross_entropy|_with_logits|kl_div|Loss)$")
 _NAMES = re.compile(r"mask|valid|observed|keep|known|labell?ed|present|visible")
 _DEPTH = 12
@@ -87,7 +53,7 @@ def empty_means(values: Iterable[Value]) -> Iterator[Mean]:
     for value in values:
         if not _can_be_mean(value.op):
             continue
-        if bare(value.op) in RATIOS and len(value.inputs) == 2:
+        if canonical(value.op) == "div" and len(value.inputs) == 2:
             mask = _counted(value.inputs[1]) or members(value.inputs[1])
             # else a library does it all, with guards of its own
             is_shown = value.inputs[1].at != value.at
@@ -98,7 +64,7 @@ def empty_means(values: Iterable[Value]) -> Iterator[Mean]:
                 and not _meets_itself(mask)
             ):
                 yield Mean(value, mask, value, True)
-        elif bare(value.op) == "mean" or (_MEANS.search(value.op) and not is_unreduced(value)):
+        elif canonical(value.op) == "mean" or (_MEANS.search(value.op) and not is_unreduced(value)):
             selection = _selection(value)
             if selection is not None and not _meets_itself(selection.inputs[1]):
                 yield Mean(value, selection.inputs[1], selection, False)
@@ -106,7 +72,27 @@ def empty_means(values: Iterable[Value]) -> Iterator[Mean]:
 
 @functools.lru_cache(maxsize=4096)
 def _can_be_mean(op: str) -> bool:
-    return bare(op) in RATIOS or bare(op) == "mean" or _MEANS.search(op) is not None
+    return canonical(op) in ("div", "mean") or _MEANS.search(op) is not None
+
+
+def is_selection(value: Value) -> bool:
+    """Whether it is what an index or a mask takes of a tensor: `x[mask]`."""
+    return canonical(value.op) in ("getitem", "masked_select")
+
+
+def is_same(value: Value) -> bool:
+    """Whether it shows the numbers of a tensor in another dtype or shape."""
+    return canonical(value.op) in (*_SHAPED, "detach") or has(
+        value.op, Trait.CASTS, Trait.TO_INTEGERS
+    )
+
+
+def _counts(value: Value) -> bool:
+    return canonical(value.op) in ("sum", "count_nonzero")
+
+
+def _has_other_shape(value: Value) -> bool:
+    return canonical(value.op) in _OTHER_SHAPE or has(value.op, Trait.WRITES_PART)
 
 
 def _counted(denominator: Value) -> Value | None:
@@ -116,13 +102,17 @@ def _counted(denominator: Value) -> Value | None:
         if summed and _is_mask(value):
             return value
         # nothing is selected where one factor selects nothing
-        if summed and bare(value.op) in PRODUCTS:
+        if summed and canonical(value.op) == "mul":
             return next((mask for mask in map(_factor, value.inputs) if mask is not None), None)
         # of a mask: selects no more than the whole
-        is_part = summed and bare(value.op) in _PARTS | SELECTS
-        if not (is_part or bare(value.op) in SAME) or not value.inputs or _is_chosen_by_hand(value):
+        is_part = summed and (canonical(value.op) in _PARTS or has(value.op, Trait.SPLITS))
+        if (
+            not (is_part or _counts(value) or is_same(value))
+            or not value.inputs
+            or _is_chosen_by_hand(value)
+        ):
             return None
-        summed = summed or bare(value.op) in COUNTS
+        summed = summed or _counts(value)
         value = value.inputs[0]
     return None
 
@@ -130,7 +120,7 @@ def _counted(denominator: Value) -> Value | None:
 def _factor(value: Value) -> Value | None:
     """The mask that a factor is, as numbers or not."""
     while not _is_mask(value):
-        if bare(value.op) not in SAME - COUNTS or not value.inputs or _is_chosen_by_hand(value):
+        if not is_same(value) or not value.inputs or _is_chosen_by_hand(value):
             return None
         value = value.inputs[0]
     return value
@@ -139,7 +129,7 @@ def _factor(value: Value) -> Value | None:
 def _is_mask(value: Value) -> bool:
     if _is_chosen_by_hand(value):
         return False
-    if value.dtype is DType.BOOL and bare(value.op) not in SAME:
+    if value.dtype is DType.BOOL and not (is_same(value) or _counts(value)):
         return True
     return (
         not value.inputs
@@ -152,10 +142,12 @@ def _is_chosen_by_hand(value: Value) -> bool:
     """Whether something is put in, `mask[0] = True`, `mask[:, 2:].fill_diagonal_(True)`, whatever
     else is chosen.
     """
-    if bare(value.op) in _FILLS:
+    if canonical(value.op) in ("fill_diagonal", "fill"):
         return bool(value.argument(1, "value", "fill_value"))
-    sources = value.inputs if bare(value.op) in _UNIONS else ()
-    return bare(value.op) == "setitem" or any(map(_is_chosen_by_hand, sources))
+    # a view: what was written to another of the same memory
+    is_union = canonical(value.op) == "view" or has(value.op, Trait.HOLDS_EITHER)
+    sources = value.inputs if is_union else ()
+    return canonical(value.op) == "setitem" or any(map(_is_chosen_by_hand, sources))
 
 
 def _meets_itself(mask: Value) -> bool:
@@ -164,7 +156,7 @@ def _meets_itself(mask: Value) -> bool:
     """
     left, right = mask.argument(0), mask.argument(1, "other")
     if (
-        bare(mask.op) not in ("eq", "ge", "le")
+        canonical(mask.op) not in ("eq", "ge", "le")
         or not isinstance(left, Value)
         or not isinstance(right, Value)
     ):
@@ -174,18 +166,18 @@ def _meets_itself(mask: Value) -> bool:
 
 def _unturned(value: Value) -> Value:
     """What has the same elements in the same order, or with its axes exchanged."""
-    while value.inputs and (bare(value.op) in _TURNS or "reshaping" in value.flags):
+    while value.inputs and (canonical(value.op) in _TURNED or "reshaping" in value.flags):
         value = value.inputs[0]
     return value
 
 
 def _comes_from_sum(value: Value) -> bool:
-    return bare(unsigned(value).op) == "sum" and value.requires_grad
+    return canonical(unsigned(value).op) == "sum" and value.requires_grad
 
 
 def unsigned(value: Value) -> Value:
     """What `-x` is the negative of."""
-    while bare(value.op) in ("neg", "negative") and value.inputs:
+    while canonical(value.op) == "neg" and value.inputs:
         value = value.inputs[0]
     return value
 
@@ -194,9 +186,9 @@ def _selection(mean: Value) -> Value | None:
     """What a mask selects, of which a mean is taken."""
     value = mean
     for _ in range(_DEPTH):
-        if bare(value.op) in SELECTS and len(value.inputs) > 1 and _is_mask(value.inputs[1]):
+        if is_selection(value) and len(value.inputs) > 1 and _is_mask(value.inputs[1]):
             return value if value.at != mean.at else None
-        if value is not mean and bare(value.op) in _OTHER_SHAPE:
+        if value is not mean and _has_other_shape(value):
             return None
         sources = [source for source in value.inputs if source.requires_grad]
         if not sources:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import DRAWN, DType, Kind, Value, ancestors
 from gradlint_rules.numbers import (
     DEPTH,
-    RELU,
-    SOFTMAX,
     constant,
     keeps_zero,
     key,
@@ -17,24 +16,7 @@ from gradlint_rules.numbers import (
     passes_relu,
     zero_with,
 )
-from gradlint_rules.words import bare
 
-_LOSSES_OF_SQUARES = {"mse_loss", "MSELoss"}
-_POSITIVE = {
-    "exp",
-    "softplus",
-    "Softplus",
-    "sigmoid",
-    "Sigmoid",
-    "softmax",
-    "Softmax",
-    "cosh",
-    "erfc",
-}
-_PRODUCTS = {"matmul", "mm", "bmm", "einsum", "addmm", "baddbmm"}
-_QUOTIENTS = {"div", "divide", "true_divide"}
-_ADDS = {"sum", "nansum", "mean", "nanmean", "cumsum", "scatter_add", "index_add"}
-_DIFFERENCES = {"sub", "subtract", "rsub"}
 _SMALL = 1e-2  # what is added against a zero
 
 
@@ -44,8 +26,8 @@ def is_positive(value: Value) -> bool:
 
 
 def _is_above_zero(value: Value) -> bool:
-    name = bare(value.op)
-    if name in ("clamp", "clip", "clamp_min"):
+    name = canonical(value.op)
+    if name in ("clamp", "clamp_min"):
         low = value.argument(1, "min")
         return low is not None and (not isinstance(low, int | float) or low > 0)
     if name in ("maximum", "max"):
@@ -59,12 +41,12 @@ def _is_above_zero(value: Value) -> bool:
             not isinstance(other, int | float) or other > 0 for other in others
         ) or _count_all(value.inputs)
         return added and all(is_never_negative(source) for source in value.inputs)
-    return name in _POSITIVE and not (name in SOFTMAX and leaves_out(value))
+    return has(name, Trait.POSITIVE) and not (name == "softmax" and leaves_out(value))
 
 
 def _count_all(counts: tuple[Value, ...]) -> bool:
     """Whether these count a mask and the rest: `mask.sum() + (~mask).sum()`."""
-    masks = [count.inputs[0] for count in counts if bare(count.op) == "sum" and count.inputs]
+    masks = [count.inputs[0] for count in counts if canonical(count.op) == "sum" and count.inputs]
     return len(masks) == len(counts) == 2 and any(
         one.inputs[:1] == (other,) and one.dtype is DType.BOOL
         for one, other in (masks, masks[::-1])
@@ -74,11 +56,11 @@ def _count_all(counts: tuple[Value, ...]) -> bool:
 def is_never_negative(value: Value, depth: int = 0) -> bool:
     """Whether the numbers of `value` are zero or above."""
     found = origin(value, selected=False)
-    name = bare(found.op)
-    if name in ("clamp", "clip", "clamp_min"):
+    name = canonical(found.op)
+    if name in ("clamp", "clamp_min"):
         low = found.argument(1, "min")
         return low is not None and (not isinstance(low, int | float) or low >= 0)
-    if name in _ADDS and found.inputs and depth < DEPTH:
+    if _adds(name) and found.inputs and depth < DEPTH:
         terms = [
             source
             for source in found.inputs
@@ -86,12 +68,12 @@ def is_never_negative(value: Value, depth: int = 0) -> bool:
         ]
         # an index is no term
         return all(_adds_nothing_negative(source, depth + 1) for source in terms)
-    return (
-        name in ("abs", "norm", "vector_norm")
-        or name in RELU
-        or name in _POSITIVE
-        or is_square(found)
-    )
+    return has(name, Trait.NEVER_NEGATIVE, Trait.POSITIVE) or is_square(found)
+
+
+def _adds(name: str) -> bool:
+    """Whether an operation gives sums or means of what it is given."""
+    return has(name, Trait.SUMS, Trait.MEANS) or name in ("cumsum", "scatter_add", "index_add")
 
 
 def _adds_nothing_negative(value: Value, depth: int) -> bool:
@@ -106,7 +88,7 @@ def is_square(value: Value, depth: int = 0) -> bool:
     found = origin(value, selected=False)
     if depth > DEPTH or not found.inputs:
         return False
-    name, first = bare(found.op), found.inputs[0]
+    name, first = canonical(found.op), found.inputs[0]
     match name:
         case "pow":
             return _is_even(found.argument(1, "exponent")) and _can_be_zero(first, found)
@@ -126,10 +108,10 @@ def is_square(value: Value, depth: int = 0) -> bool:
             return found.argument(0) in (None, first) and is_square(first, depth + 1)
         case "add" | "sum" | "mean" | "stack" | "cat" | "nansum" | "cumsum":
             return _sums_squares(found, name, depth)
-        case "clamp" | "clip" | "clamp_min":
+        case "clamp" | "clamp_min":
             is_kept = keeps_zero(found)
             return is_kept and (is_square(first, depth + 1) or _is_expanded_square(first))
-    return name in _LOSSES_OF_SQUARES
+    return name == "mse_loss"
 
 
 def _is_even(exponent: object) -> bool:
@@ -177,24 +159,24 @@ def _is_kept_from_zero(value: Value) -> bool:
     zero of its own.
     """
     given = [given for _, given in value.arguments if isinstance(given, int | float) and given != 0]
-    if bare(value.op) in ("add", "sub"):
+    if canonical(value.op) in ("add", "sub"):
         return any(abs(number) <= _SMALL for number in given)
-    return bare(value.op) in _QUOTIENTS and value.argument(0) in given
+    return canonical(value.op) == "div" and value.argument(0) in given
 
 
 def _is_expanded_square(value: Value) -> bool:
     """`a² + b² - 2ab`: a sum in which squares and a product of matrices meet."""
     terms = list(_terms(value))
     products = [
-        term for term in terms if any(bare(part.op) in _PRODUCTS for part in zero_with(term))
+        term for term in terms if any(has(part.op, Trait.CONTRACTS) for part in zero_with(term))
     ]
     return bool(products) and any(is_square(term) for term in terms)
 
 
 def _terms(value: Value, depth: int = 0) -> Iterator[Value]:
     found = origin(value, selected=False)
-    if bare(found.op) in ("add", "sub", "addmm", "baddbmm") and depth < DEPTH:
-        if bare(found.op) in ("addmm", "baddbmm"):
+    if canonical(found.op) in ("add", "sub", "addmm", "baddbmm") and depth < DEPTH:
+        if canonical(found.op) in ("addmm", "baddbmm"):
             yield found
         for source in found.inputs:
             yield from _terms(source, depth + 1)
@@ -204,4 +186,4 @@ def _terms(value: Value, depth: int = 0) -> Iterator[Value]:
 
 def is_difference(value: Value) -> bool:
     """`a - b` of two tensors: zero where they are equal, whatever they are."""
-    return bare(value.op) in _DIFFERENCES and len(value.inputs) == 2
+    return canonical(value.op) in ("sub", "rsub") and len(value.inputs) == 2

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Denied, Related, Severity, Span
+from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
 from gradlint.tape import (
     Backward,
@@ -23,44 +24,10 @@ from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.cached import of_paths
 from gradlint_rules.cuts import is_bypassed, is_cut, is_meant, place
 from gradlint_rules.freezes import frozen_for_the_step, is_trained_by
-from gradlint_rules.words import bare, calls, maker, places, quoted, to_sink
+from gradlint_rules.words import calls, maker, places, quoted, to_sink
 
-_FIRST = {
-    "div",
-    "truediv",
-    "true_divide",
-    "divide",
-    "idiv",
-    "itruediv",
-    "floordiv",
-    "getitem",
-    "index",
-    "index_select",
-}
-_FIRST |= {"gather", "masked_select", "masked_fill", "take", "take_along_dim", "clamp", "clip"}
-_FRESH = {
-    "tensor",
-    "as_tensor",
-    "scalar_tensor",
-    "Tensor",
-    "FloatTensor",
-    "zeros",
-    "ones",
-    "full",
-    "empty",
-}
-_FRESH |= {"rand", "randn"}
-_FRESH |= {
-    "zeros_like",
-    "ones_like",
-    "full_like",
-    "empty_like",
-    "rand_like",
-    "randn_like",
-    "Variable",
-}
-_FRESH |= {"new_zeros", "new_ones", "new_full", "new_tensor", "new_empty"}
-_ZEROS = {"zeros", "zeros_like", "new_zeros"}
+# whose gradient goes to their first input alone, or which choose by the others
+_FIRST = ("div", "floor_divide", "masked_fill", "clamp")
 
 
 def _is_rate(loss: Value) -> bool:
@@ -277,7 +244,11 @@ def _blame(arrival: Arrival) -> _Blame:
 
 def _is_fresh(value: Value) -> bool:
     """Whether a tensor is made of nothing that has a gradient: `torch.zeros(3)`."""
-    return value.kind is Kind.CONSTANT and value.in_torch and bare(value.op) in _FRESH
+    return (
+        value.kind is Kind.CONSTANT
+        and value.in_torch
+        and has(value.op, Trait.MADE_OF_NOTHING, Trait.OF_NUMBERS)
+    )
 
 
 def _cuts(loss: Value, terms: Sequence[Value], *, are_fresh: bool) -> list[Value]:
@@ -353,7 +324,7 @@ def _selecting(value: Value) -> Iterator[Value]:
     """The cuts that choose among values that are not all zero: `argmax` of
     `prices[scores.argmax()]`.
     """
-    if bare(value.op) not in _FIRST or "division" in value.flags or not value.inputs:
+    if not _is_of_first(value) or "division" in value.flags or not value.inputs:
         return
     base, *choices = value.inputs
     sources = [source for source in _dead(base, _terms) if not source.inputs]
@@ -364,8 +335,12 @@ def _selecting(value: Value) -> Iterator[Value]:
             )
 
 
+def _is_of_first(value: Value) -> bool:
+    return canonical(value.op) in _FIRST or has(value.op, Trait.SELECTS)
+
+
 def _is_zero(constant: Value) -> bool:
-    return bare(constant.op) in _ZEROS or constant.number == 0
+    return has(constant.op, Trait.ZEROS) or constant.number == 0
 
 
 def _dead(loss: Value, sources: Callable[[Value], tuple[Value, ...]]) -> Iterator[Value]:
@@ -385,7 +360,7 @@ def _inputs(value: Value) -> tuple[Value, ...]:
 
 def _terms(value: Value) -> tuple[Value, ...]:
     """The inputs whose gradient would be the value's: not a divisor, an index or a condition."""
-    name = bare(value.op)
+    name = canonical(value.op)
     if "division" in value.flags and value.argument(0) is not None:
         return tuple(source for source in value.inputs if source is value.argument(0))
     if name == "where" and len(value.inputs) == 3:
@@ -394,4 +369,4 @@ def _terms(value: Value) -> tuple[Value, ...]:
             if value.op.startswith("torch.Tensor.")
             else value.inputs[1:]
         )
-    return _inputs(value)[:1] if name in _FIRST else _inputs(value)
+    return _inputs(value)[:1] if _is_of_first(value) else _inputs(value)

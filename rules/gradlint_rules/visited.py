@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
+from gradlint.operations import canonical
 from gradlint.tape import (
     TOLD_APART,
     Backward,
@@ -18,7 +19,6 @@ from gradlint.tape import (
     sure,
 )
 from gradlint_rules.cached import of_tape
-from gradlint_rules.words import bare
 
 OF_A_BUFFER = "buffer"  # how a module keeps what it writes into one
 # a backward, what it visits that saved something, and by which earlier one each of it was freed
@@ -54,7 +54,7 @@ def operations(sink: Backward, tape: Tape) -> AbstractSet[str]:
 
 @of_tape
 def _operations(tape: Tape) -> dict[int, AbstractSet[str]]:
-    return {id(sink): {bare(value.op) for value in sink.graph} for sink in tape.backwards()}
+    return {id(sink): {canonical(value.op) for value in sink.graph} for sink in tape.backwards()}
 
 
 def surely_visited(sink: Backward, tape: Tape) -> Sequence[Value]:
