@@ -63,7 +63,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradlint.finding import Severity
-from gradlint.operations import Trait, canonical, has
+from gradlint.operations import Trait, has
 from gradlint.paths import Paths
 from gradlint.rule import Report
 from gradlint.tape import MAY_SHARE, InPlace, Tape, Value
@@ -73,8 +73,6 @@ from gradlint_rules.words import quoted
 
 SEVERITY = Severity.NOTE
 QUIET = True
-# one of several views, or elements that share memory
-_EXPANDS = ("expand", "expand_as", "broadcast_to", "broadcast_tensors")
 _HELP = "Nothing needs to change; out of place it would stay right whatever comes before it."
 
 
@@ -121,8 +119,8 @@ def _may_share(value: Value) -> bool:
 
 def _is_refused(event: InPlace) -> bool:
     """Whether torch refuses the write at once."""
-    is_refused = canonical(event.before.op) in _EXPANDS or has(event.before.op, Trait.SPLITS)
-    return bool(event.raises) or is_refused
+    # one of several views, or elements that share memory
+    return bool(event.raises) or has(event.before.op, Trait.SPLITS, Trait.EXPANDS)
 
 
 def _message(event: InPlace) -> str:

@@ -78,7 +78,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
-from gradlint.operations import Trait, canonical, has
+from gradlint.operations import Trait, canonical, has, having
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import PREDICTED, Value, ancestors, leaves, users_among
@@ -99,7 +99,6 @@ _HELP = (
     "zero is zero."
 )
 _HELP_BOUND = "Keep it a little within the bounds: `x.clamp(-1 + 1e-6, 1 - 1e-6)`."
-_ROOTS = frozenset(["sqrt", "rsqrt", "pow", "hypot"])
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -127,7 +126,7 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 def _roots(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
-    if _ROOTS.isdisjoint(operations(arrival.sink, arrival.tape)):
+    if having(Trait.POWERS).isdisjoint(operations(arrival.sink, arrival.tape)):
         return
     values = taught(arrival.sink, arrival.tape)
     roots = [value for value in values if _is_root(value) and value.inputs[0].requires_grad]
@@ -256,7 +255,7 @@ def _is_asked(root: Value, arrival: Arrival) -> bool:
 
 def _is_root(value: Value) -> bool:
     name = canonical(value.op)
-    if name == "hypot" or name not in _ROOTS:
+    if name == "hypot" or not has(name, Trait.POWERS):
         return name == "hypot"
     if name == "pow" and value.argument(1, "exponent") != 0.5:
         return False

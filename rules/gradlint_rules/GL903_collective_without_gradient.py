@@ -88,7 +88,7 @@ from gradlint_rules.words import loss_of, operation
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_LINEAR = ("add", "sub", "sum", "mean", "neg", "mul", "div", "stack", "cat", "part", "output")
+_LINEAR = (Trait.ADDS, Trait.SCALES, Trait.SUMS, Trait.MEANS, Trait.JOINS)
 _HELP = {
     True: "Put this rank's own part back (`parts[rank] = features`), or use "
     "`torch.distributed.nn.all_gather`.",
@@ -175,10 +175,10 @@ def _linear(loss: Value) -> Iterator[int]:
     for value in pending:
         yield id(value)
         scaled = (
-            canonical(value.op) in ("mul", "div")
-            and sum(source.requires_grad for source in value.inputs) > 1
+            has(value.op, Trait.SCALES) and sum(source.requires_grad for source in value.inputs) > 1
         )
-        if (canonical(value.op) in _LINEAR and not scaled) or origin(value) is not value:
+        is_linear = canonical(value.op) in ("neg", "part", "output") or has(value.op, *_LINEAR)
+        if (is_linear and not scaled) or origin(value) is not value:
             for source in value.inputs:
                 if id(source) not in seen:
                     seen.add(id(source))

@@ -11,8 +11,7 @@ from gradlint_rules.numbers import (
     unchanged,
 )
 
-# leave infinity where it was
-_LEAVES_INFINITY = ("mul", "div", "add", "sub", "neg")
+_LEAVES_INFINITY = (Trait.ADDS, Trait.SCALES, Trait.JOINS)  # where it was
 MOST = 40  # values of one side that are looked at
 
 
@@ -36,8 +35,7 @@ def infinities(value: Value) -> Iterator[Value]:
             yield found
         for source in (
             found.inputs
-            if (is_choice or name in _LEAVES_INFINITY or has(name, Trait.JOINS))
-            and len(pending) < MOST
+            if (is_choice or name == "neg" or has(name, *_LEAVES_INFINITY)) and len(pending) < MOST
             else ()
         ):
             if id(source) not in seen:
@@ -59,7 +57,7 @@ def filled(choice: Value) -> tuple[Value | None, bool]:
 
 def is_scaling(value: Value) -> bool:
     """Whether it multiplies or divides element by element."""
-    return canonical(value.op) in ("mul", "div")
+    return has(value.op, Trait.SCALES)
 
 
 def _leaves_out_infinity(value: Value) -> bool:

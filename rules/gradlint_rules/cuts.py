@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from gradlint.finding import Span
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import (
     Backward,
     Cut,
@@ -16,10 +17,6 @@ from gradlint.tape import (
 )
 from gradlint_rules.cached import of_tape
 
-_ARITHMETIC = {
-    f"torch.{name}"
-    for name in ("add", "sub", "mul", "div", "pow", "neg", "floor_divide", "remainder")
-}
 _OF_NUMBERS = {"int", "float", "torch.tensor"}
 _MEANT = {
     "target",
@@ -89,9 +86,14 @@ def _is_setting(cut: Value) -> bool:
         return False
     below = (value for value in ancestors(cut) if value is not cut)
     return all(
-        value.kind is Kind.UNKNOWN or value.op in _ARITHMETIC or _is_of_numbers(value)
+        value.kind is Kind.UNKNOWN or _is_arithmetic(value) or _is_of_numbers(value)
         for value in below
     )
+
+
+def _is_arithmetic(value: Value) -> bool:
+    """Whether an operator of Python made it, of numbers or tensors: `a * b`, and not `a.mul(b)`."""
+    return has(value.op, Trait.ARITHMETIC) and value.op == f"torch.{canonical(value.op)}"
 
 
 def _is_of_numbers(value: Value) -> bool:

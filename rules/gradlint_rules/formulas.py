@@ -12,22 +12,20 @@ from gradlint.tape import (
 )
 from gradlint_rules.cuts import is_cut, is_meant
 
-_PARTS = ("part", "getitem", "select", "narrow", "index_select")
 CUTS = (Cut.DETACH, Cut.COPY, Cut.NON_DIFFERENTIABLE)
+_SUMS = (Trait.ADDS, Trait.SUMS, Trait.MEANS, Trait.JOINS)
 _SHAPES = (Trait.REARRANGES, Trait.CASTS)
 _SHOWS = ("neg", "clone", "scale")  # the last by a scaler
 
 
 def is_sum(value: Value) -> bool:
     """Whether it adds up or averages what it is computed from: `a - b`, `torch.stack(losses)`."""
-    return canonical(value.op) in ("add", "sub", "rsub", "stack", "cat", "python") or has(
-        value.op, Trait.SUMS, Trait.MEANS
-    )
+    return value.op == "python" or has(value.op, *_SUMS)
 
 
 def is_factor(value: Value) -> bool:
     """Whether it is a product or a quotient."""
-    return canonical(value.op) in ("mul", "div")
+    return has(value.op, Trait.SCALES)
 
 
 def is_quotient(value: Value) -> bool:
@@ -73,7 +71,7 @@ def detached_divisors(quotient: Value) -> Iterator[tuple[Value, Value]]:
 
 def _whole(part: Value) -> Value | None:
     """What carries a gradient and a value is a part of: `predictions` of `predictions[:, 0]`."""
-    is_part = canonical(part.op) in _PARTS or "multi-output" in part.flags
+    is_part = part.op == "part" or has(part.op, Trait.SELECTS) or "multi-output" in part.flags
     return part.inputs[0] if is_part and part.inputs and part.inputs[0].requires_grad else None
 
 

@@ -8,7 +8,7 @@ from gradlint_rules.numbers import DEPTH, origin, unchanged
 from gradlint_rules.signs import is_never_negative
 
 # what has a bound where all that it adds up, multiplies or joins has one
-_SPREADS = ("add", "sub", "mul", "div", "sum", "mean", "matmul", "mm", "bmm", "einsum")
+_SPREADS = (Trait.ADDS, Trait.SCALES, Trait.SUMS, Trait.MEANS, Trait.CONTRACTS, Trait.JOINS)
 
 
 def written_bounds(value: Value) -> tuple[float, ...]:
@@ -61,7 +61,7 @@ def is_bounded(value: Value, depth: int = 0) -> bool:
 
 
 def _spreads(name: str) -> bool:
-    return name in _SPREADS or has(name, Trait.JOINS)
+    return has(name, *_SPREADS)
 
 
 def is_of_small_ones(value: Value) -> bool:

@@ -13,9 +13,8 @@ from gradlint.tape import (
 )
 
 # which keep what a loss is a mean of, up to a factor
-_KEEP = ("scale", "mul", "div", "add", "sub", "neg", "sum", "positive", "part", "clone")
-_SHAPES = (Trait.CASTS, Trait.REARRANGES)
-_ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder")
+_KEEPS = (Trait.ADDS, Trait.SCALES, Trait.SUMS, Trait.JOINS, Trait.CASTS, Trait.REARRANGES)
+_SHOWN = ("scale", "neg", "positive", "part", "clone")
 _SUM = re.compile(r"(?<![a-z])sum(med)?(?![a-z])")
 _LOSSES = ("_loss", "cross_entropy", "_div", "_with_logits", "nll", "_nll")
 
@@ -144,7 +143,7 @@ def _can_be_number(value: Value) -> bool:
     """Whether nothing is known of a value: the window can come from any object's configuration, or
     be looked up.
     """
-    if value.op == "part" or canonical(value.op) in _ARITHMETIC:
+    if value.op == "part" or has(value.op, Trait.ARITHMETIC):
         return all(map(_can_be_number, value.inputs))
     if value.op == "call" and value.assumed:
         return all(source.kind is Kind.PARAMETER for source in value.inputs)
@@ -167,4 +166,4 @@ def is_mean(value: Value) -> bool:
 
 def _keeps_scale(value: Value) -> bool:
     name = canonical(value.op)
-    return name in (*_KEEP, "cat", "stack") or has(name, *_SHAPES)
+    return name in _SHOWN or has(name, *_KEEPS)

@@ -23,8 +23,6 @@ _COMPARES = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
 }  # fmt: skip
 _TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
-_TO_INFINITY = ("pow", "rsqrt", "reciprocal", "div")
-_SPREADS_INFINITY = ("add", "sub", "neg", "mul")  # to infinity or NaN
 
 
 def is_elementwise(value: Value) -> bool:
@@ -33,7 +31,8 @@ def is_elementwise(value: Value) -> bool:
 
 
 def _spreads_infinity(value: Value) -> bool:
-    return canonical(value.op) in _SPREADS_INFINITY
+    """Whether it is infinity or NaN where what it is computed from is infinite."""
+    return canonical(value.op) in ("mul", "neg") or has(value.op, Trait.ADDS)
 
 
 def _spreads_nothing(_: Value) -> bool:
@@ -165,7 +164,11 @@ def _compared(
         left, right, name = right, left, _TURNED[name]
     if not isinstance(left, Value):
         return None
-    if right == math.inf and canonical(operation.op) in _TO_INFINITY and _is_of(left, operation):
+    if (
+        right == math.inf
+        and canonical(operation.op) in ("pow", "rsqrt", "reciprocal", "div")
+        and _is_of(left, operation)
+    ):
         return name in ("eq", "ge")
     value = _at(left, argument, point)
     if value is None:

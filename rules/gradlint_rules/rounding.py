@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 
 from gradlint.finding import Edit
+from gradlint.operations import Trait, has
 from gradlint.rule import FixSource, NoFixError
 
-STEPS = {"round", "floor", "ceil", "trunc", "sign", "sgn"}
-_TO_FLOAT = {"float", "double", "half", "bfloat16", "to", "type", "type_as"}
 _LAZY = (
     ast.Lambda,
     ast.ListComp,
@@ -27,7 +26,9 @@ def straight_through(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
             word for word in words if word.arg == "rounding_mode"
         ]:
             return _rounded_through(node, rounded[0], source)
-        case ast.Call(func=ast.Attribute(attr=name, value=value), args=args) if name in STEPS:
+        case ast.Call(func=ast.Attribute(attr=name, value=value), args=args) if has(
+            name, Trait.ROUNDS
+        ):
             inner = args[0] if source.called(node.func).startswith("torch.") and args else value
         case _:
             raise NoFixError("no step that can be passed straight through")
@@ -107,7 +108,7 @@ def cast_back(node: ast.Call, source: FixSource) -> ast.Call:
     outer, *_ = around = list(source.around(node))
     match outer:
         case ast.Attribute(attr=name, value=value) if (
-            value is node and name in _TO_FLOAT and len(around) > 1
+            value is node and has(name, Trait.CASTS) and len(around) > 1
         ):
             if isinstance(around[1], ast.Call) and around[1].func is outer:
                 return around[1]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from gradlint.dataclass import dataclass
-from gradlint.operations import canonical
+from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
 from gradlint.tape import (
     Backward,
@@ -29,21 +29,8 @@ from gradlint_rules.held import identities, meet, optimizes, reached
 
 SCALE_READ = "scale-read"
 _KINDS = (Backward, SCALE_READ, ZeroGrad, ScalerUpdate, Unscale, InPlace, Clip, OptimizerStep)
-_CLAMPS = ("clamp", "clamp_min", "clamp_max")
-_SIZES = (
-    "abs",
-    "add",
-    "amax",
-    "max",
-    "mean",
-    "norm",
-    "pow",
-    "sqrt",
-    "square",
-    "stack",
-    "sum",
-    "vector_norm",
-)
+_GROWS = (Trait.CLAMPS, Trait.SUMS, Trait.MEANS, Trait.JOINS)
+_SIZES = ("abs", "add", "amax", "max", "norm", "pow", "sqrt", "square", "vector_norm")
 # what leaves the size of a tensor what it is, or adds to it
 _OF_NUMBERS = ("item", "tolist", "float", "python")
 
@@ -150,7 +137,7 @@ def _is_clipped(event: InPlace) -> bool:
     op, factors = canonical(event.write.op), event.after.inputs[1:]
     if op == "mul":
         return any(_is_bound(factor) for factor in factors)
-    return op in _CLAMPS or (op == "div" and any(map(_is_size, factors)))
+    return has(op, Trait.CLAMPS) or (op == "div" and any(map(_is_size, factors)))
 
 
 def _shown(value: Value) -> Value:
@@ -190,9 +177,13 @@ def _is_size(value: Value) -> bool:
     steps = list(_since_gradients(value))
     if any("quotient" in step.flags for step in steps):
         return False
-    grows = (*_SIZES, *_CLAMPS, *_OF_NUMBERS)
+    grows = (*_SIZES, *_OF_NUMBERS)
     known = (
-        "gradient" in step.flags or canonical(step.op) in grows or _is_view(step) for step in steps
+        "gradient" in step.flags
+        or canonical(step.op) in grows
+        or has(step.op, *_GROWS)
+        or _is_view(step)
+        for step in steps
     )
     return _is_measured(value) and all(known)
 

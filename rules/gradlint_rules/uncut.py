@@ -6,22 +6,20 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 
 from gradlint.finding import Applicability, Edit, Finding, Fix
+from gradlint.operations import Trait, has
 from gradlint.rule import FixSource, NoFixError
 from gradlint.tape import Value
 from gradlint_rules.modes import grad_mode_on, is_grad_mode
 from gradlint_rules.order import called_name
-from gradlint_rules.rounding import STEPS, cast_back, passed_through, straight_through
+from gradlint_rules.rounding import cast_back, passed_through, straight_through
 
 _DROPPED = {"detach", "detach_", "item", "tolist", "requires_grad_"}
 _DROPPING = {"torch.detach", "torch.Tensor.detach", "torch.detach_", "torch.Tensor.detach_"}
 _PASSED_ON = {"float", "int", "numpy.asarray", "numpy.array"}
-_COPIES = {"tensor", "as_tensor", "FloatTensor", "Tensor", "DoubleTensor", "HalfTensor", "Variable"}
 _LISTS = (ast.List, ast.ListComp, ast.Tuple)
-_OUT_OF_TORCH = {"numpy", "tolist", "cpu", "item"}
 _MATHS = {"exp", "log", "sqrt", "tanh", "sin", "cos", "log1p", "expm1", "floor", "ceil"}
 # arguments of `torch.autograd.grad` by position: `outputs`, `inputs`, `grad_outputs`
 _UP_TO_OUTPUTS = 3
-_TO_WHOLE = {"long", "int", "short", "char", "byte", "bool", "to", "type"}
 
 
 def uncut(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
@@ -76,7 +74,7 @@ def _is_false(node: ast.expr | None) -> bool:
 def is_copy(node: ast.Call, source: FixSource) -> bool:
     """Whether a call makes a tensor of what it copies: `torch.tensor(…)`."""
     owner, _, name = source.called(node.func).rpartition(".")
-    return name in _COPIES and owner.partition(".")[0] == "torch"
+    return has(name, Trait.OF_NUMBERS) and owner.partition(".")[0] == "torch"
 
 
 def _without_call(node: ast.Call, value: ast.expr, source: FixSource) -> tuple[Edit, ...]:
@@ -112,7 +110,9 @@ def _leaves_torch(node: ast.Call, source: FixSource) -> bool:
     while isinstance(outer, ast.Attribute) and outer.attr == "cpu":
         next(around)  # its call
         outer = next(around)
-    return isinstance(outer, ast.Attribute) and outer.attr in _OUT_OF_TORCH
+    return isinstance(outer, ast.Attribute) and (
+        outer.attr == "cpu" or has(outer.attr, Trait.LEAVES_TORCH)
+    )
 
 
 def _back_in_torch(node: ast.Call, source: FixSource) -> ast.Call | None:
@@ -336,11 +336,16 @@ def mend_cut(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     match node:
         case ast.Call(func=ast.Attribute(attr="sample")):
             return resampled(node, source, finding.hints)
-        case ast.Call(func=ast.Attribute(attr=name)) if name in STEPS:
+        case ast.Call(func=ast.Attribute(attr=name)) if has(name, Trait.ROUNDS):
             return straight_through(node, source)
-        case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in _TO_WHOLE:
+        case ast.Call(func=ast.Attribute(attr=name, value=value)) if _can_be_whole(name):
             return passed_through(cast_back(node, source), value, source)
     return uncut(node, source)
+
+
+def _can_be_whole(name: str) -> bool:
+    """Whether a method of this name can give integers: `x.long()`, `x.to(torch.int64)`."""
+    return name in ("to", "type") or has(name, Trait.TO_INTEGERS)
 
 
 def hint_of_sample(value: Value) -> dict[str, str]:
