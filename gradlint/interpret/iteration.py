@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import estimates, memory, shapes
+from gradlint.interpret import estimates, fed, memory, shapes
 from gradlint.interpret.derived import derived
 from gradlint.interpret.generators import run_generator
 from gradlint.interpret.instances import library_receiver
@@ -226,8 +226,11 @@ def over_unknown(m: Machine, unknown: Unknown, visit: Visit, call: Call) -> None
     if around is not None and call.name == "builtins.next":
         around.drawn.add(unknown.symbol)
     estimates.runs_to(m, unknown.symbol, len(rounds(m)), call)
+    feeds = call.name != "builtins.next" and fed.is_fed(m, unknown, call.frame)
     for round_ in rounds(m):
         item = derived(m, unknown, "item", (number, round_), call.node, call.frame)
+        if feeds:
+            fed.feed(m, item)
         if round_ == 0:
             _note_key(m, unknown, item, call)
         if visit(item):

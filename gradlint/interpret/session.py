@@ -30,6 +30,14 @@ RESTARTS = 8  # of one entry
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
 MOST_PASSED_OVER = 6  # calls in an entry that take too many steps, and others that raise
 MOST_PASSING_OVER = 3 * MOST_STEPS  # of an entry, until it is begun again without such a call
+# What code that is shown without its imports means: no other reading of these lets it run.
+_CUSTOMARY = {
+    "torch": "torch",
+    "nn": "torch.nn",
+    "F": "torch.nn.functional",
+    "np": "numpy",
+    "tqdm": "tqdm.tqdm",
+}
 _TRAINS = tape.May.STEP | tape.May.CLEAR | tape.May.BACKWARD | tape.May.HOLD
 
 
@@ -118,6 +126,8 @@ class Session:
         for module in self.stars:
             if f"{module}.{name}" in FUNCTIONS:
                 return Lib(f"{module}.{name}")
+        if name in _CUSTOMARY and not self.stars:
+            return Lib(_CUSTOMARY[name])
         return Unknown(self.library_symbol(f"{frame.code.path}:{name}").derive("name", name))
 
     def member_of(self, cls: Class, name: str) -> Abstract | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence as Many
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
+from gradlint.interpret import fed
 from gradlint.interpret.arguments import given
 from gradlint.interpret.saving import refuse_inference, save_as_listed
 from gradlint.interpret.symbols import Symbol
@@ -191,10 +192,9 @@ def _unknown_node(m: Machine, unknown: Unknown, node: ir.Node, frame: Frame) -> 
         return None
     known = m.nodes.get(unknown.symbol)
     if known is None:
-        kind = Kind.DATA if unknown.data else Kind.UNKNOWN
-        known = value(
-            m, "input", kind, (), node, frame, requires_grad=not unknown.data, assumed=True
-        )
+        is_data = unknown.data or fed.is_fed_with(m, unknown.symbol)
+        kind = Kind.DATA if is_data else Kind.UNKNOWN
+        known = value(m, "input", kind, (), node, frame, requires_grad=not is_data, assumed=True)
         known.storage, known.text, known.name = Storage(), unknown.symbol.text, unknown.symbol.text
         known.inference = False  # it came from elsewhere, and may have been there before
         known.arguments = _part_of(unknown.symbol)
