@@ -98,7 +98,7 @@ from collections.abc import Iterator, Sequence
 from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Backward, Fact, Tape, Value
+from gradlint.tape import Backward, Fact, Tape, Value, ancestors
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.carrying import carried_detached
 from gradlint_rules.held import is_meant_as_leaf
@@ -181,7 +181,12 @@ def _repeated(tape: Tape) -> Iterator[tuple[Backward, Value, Backward]]:
     A non-leaf in the place of a leaf is what GL515 tells, which ends the program before: an
     optimizer refuses it, and its `grad` is None.
     """
-    refused = {id(fact.value) for fact in tape.facts(*_REFUSED) if _is_refused(fact)}
+    refused = {
+        id(value)
+        for fact in tape.facts(*_REFUSED)
+        if fact.value is not None and _is_refused(fact)
+        for value in ancestors(fact.value)
+    }
     written = [each for each in backwards(tape) if not each[0].assumed]
     for sink, values, freed_by in [*written, *driven(tape)]:
         again = next(

@@ -24,6 +24,7 @@ from gradlint.interpret.values import (
     function_of,
 )
 from gradlint.ir import nodes as ir
+from gradlint.library.data import number_of_batches
 from gradlint.library.frameworks import rounds
 
 if TYPE_CHECKING:
@@ -52,8 +53,14 @@ class Settings:
         )
 
 
-def train(m: Machine, module: Instance, call: Call, settings: Settings | None = None) -> None:
-    """A few rounds of what the Trainer does with a module."""
+def train(
+    m: Machine,
+    module: Instance,
+    call: Call,
+    settings: Settings | None = None,
+    loader: Abstract | None = None,
+) -> None:
+    """A few rounds of what the Trainer does with a module, on what a loader gives."""
     settings = settings or Settings()
     step = m.attribute(module, "training_step", call)
     written = function_of(step)
@@ -66,7 +73,15 @@ def train(m: Machine, module: Instance, call: Call, settings: Settings | None = 
         conditions.truth(m, m.attribute(module, "automatic_optimization", call)) is not False
     )
     fit = _Fit(
-        m, module, call, step, optimizers, automatic, settings, sink_call("training_step", written)
+        m,
+        module,
+        call,
+        step,
+        optimizers,
+        automatic,
+        settings,
+        sink_call("training_step", written),
+        _length(m, loader, call),
     )
     fit.epoch(written)
     _run_hook(m, module, "on_train_epoch_end", call)
@@ -75,6 +90,11 @@ def train(m: Machine, module: Instance, call: Call, settings: Settings | None = 
         _run_hook(m, module, "on_train_epoch_start", call)
         fit.epoch(written)
         _run_hook(m, module, "on_train_epoch_end", call)
+
+
+def _length(m: Machine, loader: Abstract | None, call: Call) -> int | None:
+    """How many batches a loader gives in an epoch, where that is written down."""
+    return number_of_batches(m, loader, call) if isinstance(loader, Object | Instance) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +109,7 @@ class _Fit:
     automatic: bool
     settings: Settings
     place: Call
+    length: int | None  # in batches, of an epoch, where that is known
 
     def epoch(self, written: Function) -> None:
         """A loop over batches."""
@@ -103,7 +124,9 @@ class _Fit:
             data = Unknown(symbol.derive(("batch", loop.round), "batch"), data=True)
             self._batch(data, loop.round, turns, is_last)
 
-        rounds.run(self.m, self.place, self.m.session.loops.batches, self.module, batch)
+        loops = self.m.session.loops
+        count = loops.batches if self.length is None else loops.shown(self.length)
+        rounds.run(self.m, self.place, count, self.module, batch)
 
     def _batch(self, batch: Abstract, number: int, turns: list[int | None], is_last: bool) -> None:
         m, module, call, place, window = (

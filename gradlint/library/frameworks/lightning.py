@@ -270,7 +270,8 @@ def fit(m: Machine, made: Object, call: Call) -> Abstract:
     """`trainer.fit(module, …)`."""
     module = call.get(0, "model")
     if isinstance(module, Instance) and is_lightning(module):
-        train(m, module, call, made.state["settings"])
+        loader = call.get(1, "train_dataloaders")
+        train(m, module, call, made.state["settings"], loader)
     return NONE
 
 
