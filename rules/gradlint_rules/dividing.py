@@ -27,9 +27,22 @@ def divided(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         gate = next(
             (outer for outer in nested(step, source) if isinstance(outer, ast.If)), None
         ) or skip(step, source)
-        window = _divisor(window_of(gate.test, source), source)
+        window = _divisor(_window(gate.test, source), source)
     loss = back_propagated(backward, source)
     return (source.replace(loss, f"{source.operand(loss)} / {window}"),)
+
+
+def _window(condition: ast.expr, source: FixSource) -> ast.expr:
+    """The N of `if (i + 1) % N == 0:`, or of `last = (i + 1) % N == 0` before `if last:`."""
+    try:
+        return window_of(condition, source)
+    except NoFixError:
+        match condition:
+            case ast.Name():
+                bound = values_of(condition, source, condition)
+                if len(bound) == 1:
+                    return window_of(bound[0], source)
+        raise
 
 
 def _rounds_before(

@@ -10,6 +10,7 @@ from gradlint_rules.order import called_name, names_of
 from gradlint_rules.uncut import values_of
 
 _EPS = "1e-12"
+_ACTIVATIONS = ("torch.nn.Softmax", "torch.nn.Sigmoid")
 _HARMLESS = {
     "acos": "0.0",
     "asin": "0.0",
@@ -266,10 +267,6 @@ def activated_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             node = source.expression(at)
         except NoFixError:
             continue
-        is_activation = isinstance(node, ast.Call) and called_name(node).lower() in (
-            "softmax",
-            "sigmoid",
-        )
         if (
             isinstance(node, ast.Call)
             and (layers := _layers_with(node, source))
@@ -278,17 +275,27 @@ def activated_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
             if takes == "log-probabilities" and isinstance(node.func, ast.Attribute):
                 return (source.replace_name(node.func, "LogSoftmax"),)
             return (source.remove_argument(layers, node),)
-        if isinstance(node, ast.Call) and is_activation and takes != "probabilities":
+        if isinstance(node, ast.Call) and _is_activation(node, source) and takes != "probabilities":
             if takes == "log-probabilities":
                 return (_in_logarithms(node, source),)
             return (source.replace(node, source.text(_operand_of(node, source))),)
     return _other_loss(finding, source)
 
 
+def _is_activation(node: ast.Call, source: FixSource) -> bool:
+    """Whether it calls one of the activations, or a layer that was made as one: `self.act(x)`."""
+    if called_name(node).lower() in ("softmax", "sigmoid"):
+        return True
+    made = values_of(node.func, source, node) if isinstance(node.func, ast.Attribute) else []
+    return bool(made) and all(
+        isinstance(each, ast.Call) and source.called(each.func) in _ACTIVATIONS for each in made
+    )
+
+
 def _layers_with(node: ast.Call, source: FixSource) -> ast.Call | None:
     """The `nn.Sequential(…)` of which an activation is the last layer."""
     outer = next(source.around(node))
-    is_layer = source.called(node.func) in ("torch.nn.Softmax", "torch.nn.Sigmoid")
+    is_layer = source.called(node.func) in _ACTIVATIONS
     if (
         is_layer
         and isinstance(outer, ast.Call)
