@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret.registry import on
+from gradlint.interpret.storage import name_value
 from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import Abstract, Call, Tensor, Unknown
 from gradlint.ir import nodes as ir
+from gradlint.library.holdings import parameters_in
 from gradlint.library.structure import is_module, is_parameter
 from gradlint.library.unknown import thaw
 
@@ -72,3 +74,24 @@ def put_in(m: Machine, model: Unknown, at: Call) -> None:
     is_unknown = isinstance(part, Unknown) and part.type in ("", "module") and not part.data
     if is_unknown or is_module(part) or (isinstance(part, Tensor) and is_parameter(part)):
         thaw(m, model.symbol)
+
+
+@on("put in")
+def exchanged(m: Machine, owner: Unknown, at: Call) -> None:
+    """`net.fc = nn.Linear(512, 10)` of a network out of view that has been asked for its `fc`: what
+    comes in its place is trained by the calls of the network.
+    """
+    own = m.leaves.get(owner.symbol)
+    if own is None or ("attribute", at.name) not in owner.symbol.derived:
+        return
+    name_value(m, at.args[0], at.frame.text(at.node))
+    for tensor in parameters_in(m, at.args[0], at):
+        m.emit(
+            tape.Fact(
+                at=at.frame.span(at.node),
+                what="exchanged",
+                value=tensor.node,
+                source=own,
+                detail=at.name,
+            )
+        )

@@ -51,7 +51,8 @@ Or hand the new parameters over: `optimizer.add_param_group({"params": new.param
 - A copy whose gradients are handed back by hand, or whose parameters the program updates itself.
 
 ## Limits
-Layers that an unknown function adds are not seen.
+Layers that an unknown function adds are not seen. Of a network that is out of view, only what takes
+the place of a part that it was asked for is: `net.fc = nn.Linear(net.fc.in_features, 10)`.
 """
 
 from __future__ import annotations
@@ -112,9 +113,9 @@ def check(paths: Paths) -> Iterator[Report]:
     path.
     """
     found: dict[Span, _Lost] = {}
-    for lost in (*paths.some(_lost_on), *paths.some(_sharded_on)) or itertools.islice(
-        paths.some(_replaced_on), 1
-    ):
+    known_on = (_lost_on, _sharded_on, _exchanged_on)
+    lost_on = [lost for find in known_on for lost in paths.some(find)]
+    for lost in lost_on or itertools.islice(paths.some(_replaced_on), 1):
         known = found.setdefault(lost.at, lost)
         known.parameters.extend(lost.parameters if known is not lost else ())
     for at in sorted(found):
@@ -181,6 +182,40 @@ def _sharded_on(tape: Tape) -> Iterator[_Lost]:
             yield _Lost(
                 at, stack, optimizer, [value.parameter for value in lost if value.parameter]
             )
+
+
+def _exchanged_on(tape: Tape) -> Iterator[_Lost]:
+    """The parameters of a path that came into a model out of view in the place of others, behind
+    the making of every optimizer that holds the model.
+    """
+    facts = tape.facts("exchanged")
+    optimizers = _stepping(tape) if facts else []
+    for fact in facts:
+        if fact.source is None or fact.value is None or _holds(tape.optimizers(), fact.value):
+            continue
+        before, late = fact.source.parameter, fact.value.parameter
+        if before is None or late is None:
+            continue
+        holders = [optimizer for optimizer in optimizers if optimizer.holds(before)]
+        if (
+            holders
+            and _is_trained_behind(fact, before, tape)
+            and all(_is_made_before(each, fact) for each in holders)
+        ):
+            yield _Lost(fact.at, fact.stack, holders[0], [late])
+
+
+def _is_trained_behind(fact: Fact, own: Parameter, tape: Tape) -> bool:
+    """Whether a backward behind it comes to the model out of view, whose parameters are one
+    value.
+    """
+    sinks = (sink for sink in tape.backwards() if sink.order > fact.order)
+    reached = (leaf.parameter for sink in sinks for leaf in sink.leaves)
+    return any(each is not None and each.module is own.module for each in reached)
+
+
+def _is_made_before(optimizer: Optimizer, fact: Fact) -> bool:
+    return optimizer.order is not None and optimizer.order < fact.order
 
 
 def _is_stale(fact: Fact, optimizer: Optimizer) -> bool:
