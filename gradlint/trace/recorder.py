@@ -145,6 +145,8 @@ class Recorder(TorchFunctionMode):
                 made.arguments = self.arguments(args[::-1] if judged.reflected else args, kwargs)
                 if kwargs.get("rounding_mode"):
                     made.flags |= {"zero-gradient"}
+                if any("data" in each.flags for each in inputs) and _is_part(out, given):
+                    made.flags |= {"data"}  # writes there are not counted either
                 self.memory.remember(out, made)
                 self.sums.judge(judged, made)
                 if judged.is_softmax and given and _has_row_of_nothing(given[0], out, args, kwargs):
@@ -281,3 +283,8 @@ def _goes_well(judged: Spec, args: Sequence[Any], out: Any) -> bool:
     return type(out) is tuple and all(
         part is None or (isinstance(part, Tensor) and part.requires_grad) for part in out
     )
+
+
+def _is_part(out: Tensor, given: Sequence[Tensor]) -> bool:
+    """Whether it is a view of one of these."""
+    return out._is_view() and any(out._base is each or out._base is each._base for each in given)
