@@ -28,7 +28,17 @@ LAYERS = (
     "mending", "checking", "cli", "__main__",
 )  # fmt: skip
 ALONE: dict[str, set[str]] = {
-    "rules/": {"dataclass", "names", "operations", "owners", "tape/", "paths", "finding", "rule", "rules/"},
+    "rules/": {
+        "dataclass",
+        "names",
+        "operations",
+        "owners",
+        "tape/",
+        "paths",
+        "finding",
+        "rule",
+        "rules/",
+    },
     "training/": {"training/"},
 }
 MAY_IMPORT_TORCH = (
