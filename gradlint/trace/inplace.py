@@ -11,7 +11,7 @@ from gradlint.tape import COMPUTED_ANEW, Kind
 from gradlint.trace import escapes
 from gradlint.trace.extents import extent, part
 from gradlint.trace.frames import Place, here
-from gradlint.trace.memory import storage_key, tensors
+from gradlint.trace.memory import tensors
 from gradlint.trace.operations import Spec
 from gradlint.trace.records import Cell, Op, Written, serial
 from gradlint.trace.source import is_for_itself, is_property
@@ -55,7 +55,7 @@ class Writes:
             after.flags |= previous.flags & {"data", "grad"}
             after.gradient_of = previous.gradient_of
             self.memory.remember(target, after)
-            self.memory.last_written[storage_key(target)] = after
+            self.memory.wrote(target, after)
             self.recorder.sums.judge(judged, after)
         else:
             after = previous

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradlint.tape import Cut, Kind
 from gradlint.trace.frames import Place
@@ -31,6 +32,8 @@ class Memory:
         self._sweep_at = _SWEEP
         self.escapes: deque[tuple[Any, Op]] = deque(maxlen=512)
         self.cells: dict[int, Cell] = {}
+        # of the memories in `cells`: as long as one is referred to, no other gets its number
+        self._referred: dict[int, StorageWeakRef] = {}
         self.last_written: dict[int, Op] = {}
 
     def remember(self, thing: Any, op: Op) -> None:
@@ -140,7 +143,18 @@ class Memory:
 
     def cell(self, tensor: torch.Tensor) -> Cell:
         """The memory under `tensor`, shared with every tensor that aliases it."""
-        return self.cells.setdefault(storage_key(tensor), Cell())
+        key = storage_key(tensor)
+        if key not in self.cells:
+            self.cells[key] = Cell()
+            if key:
+                storage = tensor.untyped_storage()
+                self._referred[key] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+        return self.cells[key]
+
+    def wrote(self, tensor: torch.Tensor, op: Op) -> None:
+        """A write in place left `op` in the memory under `tensor`."""
+        self.cell(tensor)  # which keeps its number from being given to another memory
+        self.last_written[storage_key(tensor)] = op
 
     def escaped(self, value: Any, op: Op) -> None:
         """A Python number or list left torch; what is made of it later may be linked to it."""
@@ -152,6 +166,7 @@ class Memory:
         """
         self.step += 1
         self.cells.clear()
+        self._referred.clear()
         self.last_written.clear()
         while self.escapes and self.escapes[0][1].step < self.step - 1:
             self.escapes.popleft()
