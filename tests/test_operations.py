@@ -4,7 +4,9 @@ operations, run on the samples of torch's own tests.
 
 from __future__ import annotations
 
+import ast
 import functools
+import pathlib
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -286,3 +288,40 @@ def test_spellings_of_one_operation() -> None:
     assert canonical("torch.Tensor.mul_") == canonical("torch.Tensor.__imul__") == "mul"
     assert has("torch.concatenate", Trait.JOINS)
     assert not has("torch.add", Trait.JOINS, Trait.SPLITS)
+
+
+RULES = pathlib.Path(__file__).parents[1] / "rules/gradlint_rules"
+# Lists of operations that are no trait: how many of five names or more each file may hold.
+LISTED = {
+    "GL704_double_activation.py": 1,  # what each loss takes
+    "guards.py": 1,  # where each has no finite derivative
+    "masks.py": 1,
+    "numeric.py": 1,  # names in source that a fix rewrites
+    "points.py": 2,  # comparisons, and what each is when turned round
+    "scaled.py": 1,
+    "selections.py": 3,
+    "uncut.py": 2,  # names in source that a fix rewrites
+    "written.py": 1,  # methods that have no twin out of place
+}
+
+
+def test_no_rule_lists_operations_that_a_trait_could_name() -> None:
+    found: dict[str, int] = {}
+    for path in RULES.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if _lists_operations(node):
+                found[path.name] = found.get(path.name, 0) + 1
+    assert found == LISTED
+
+
+def _lists_operations(node: ast.AST) -> bool:
+    match node:
+        case ast.Set(elts=given) | ast.Tuple(elts=given) | ast.List(elts=given):
+            items: list[ast.expr | None] = list(given)
+        case ast.Dict(keys=keys):
+            items = keys
+        case _:
+            return False
+    words = [each.value for each in items if isinstance(each, ast.Constant)]
+    named = [word for word in words if isinstance(word, str) and _is_of_torch(word.strip("_"))]
+    return len(named) >= 5 and len(named) > 0.7 * len(items)
