@@ -38,6 +38,7 @@ class Trait(enum.Enum):
     LEAVES_TORCH = "leaves_torch"
     SELECTS = "selects"
     SPLITS = "splits"
+    UNBINDS = "unbinds"
     EXTREMES = "extremes"
     JOINS = "joins"
     SUMS = "sums"

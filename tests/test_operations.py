@@ -247,7 +247,14 @@ def test_what_rearranges_or_copies_has_the_same_numbers(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ran(Trait.SELECTS) + ran(Trait.SPLITS) + ran(Trait.EXTREMES))
+SOME = [
+    name
+    for trait in (Trait.SELECTS, Trait.SPLITS, Trait.UNBINDS, Trait.EXTREMES)
+    for name in ran(trait)
+]
+
+
+@pytest.mark.parametrize("name", sorted(SOME))
 def test_what_selects_has_no_other_numbers(name: str) -> None:
     assert all(
         set(made.flatten().tolist()) <= set(given.flatten().tolist())

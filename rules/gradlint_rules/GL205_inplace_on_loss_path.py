@@ -120,7 +120,7 @@ def _may_share(value: Value) -> bool:
 def _is_refused(event: InPlace) -> bool:
     """Whether torch refuses the write at once."""
     # one of several views, or elements that share memory
-    return bool(event.raises) or has(event.before.op, Trait.SPLITS, Trait.EXPANDS)
+    return bool(event.raises) or has(event.before.op, Trait.SPLITS, Trait.UNBINDS, Trait.EXPANDS)
 
 
 def _message(event: InPlace) -> str:

@@ -12,7 +12,7 @@ from gradlint.tape import Kind, Value
 # the same numbers, in another shape, order or dtype
 _SHOWS = (Trait.REARRANGES, Trait.CASTS, Trait.COPIES)
 _OF_NO_TENSOR = ("checkpoint", "part", "Identity")  # which show what they are given
-_SOME = (Trait.SPLITS, Trait.EXTREMES)  # some of the numbers, or all in their order
+_SOME = (Trait.SPLITS, Trait.UNBINDS, Trait.EXTREMES)  # some of the numbers, or all in their order
 _PURE = (Trait.POINTWISE, Trait.KEEPS_ZERO, Trait.COMPARES, Trait.ASKS_FINITE)
 _LEFT_OUT = -1e4  # the exponential of which, beside that of a usual logit, is zero in float32
 DEPTH = 8

@@ -105,7 +105,9 @@ def _counted(denominator: Value) -> Value | None:
         if summed and canonical(value.op) == "mul":
             return next((mask for mask in map(_factor, value.inputs) if mask is not None), None)
         # of a mask: selects no more than the whole
-        is_part = summed and (canonical(value.op) in _PARTS or has(value.op, Trait.SPLITS))
+        is_part = summed and (
+            canonical(value.op) in _PARTS or has(value.op, Trait.SPLITS, Trait.UNBINDS)
+        )
         if (
             not (is_part or _counts(value) or is_same(value))
             or not value.inputs
