@@ -228,8 +228,13 @@ def _refuses(loss: str, given: Value) -> bool:
                 _SIGMOID if loss == "multilabel_soft_margin_loss" else activations
             )
         case "log-probabilities":
-            return _is_activation(given) or has(given.op, *_RAW)
-    return has(given.op, *_RAW)
+            return _is_activation(given) or _is_raw(given)
+    return _is_raw(given)
+
+
+def _is_raw(given: Value) -> bool:
+    """Whether an operation gives any number; `einsum` can average probabilities."""
+    return has(given.op, *_RAW) and canonical(given.op) != "einsum"
 
 
 def _given(loss: Value) -> tuple[Value, bool]:

@@ -15,6 +15,8 @@ from gradlint_rules.cuts import is_cut, is_meant
 CUTS = (Cut.DETACH, Cut.COPY, Cut.NON_DIFFERENTIABLE)
 _SUMS = (Trait.ADDS, Trait.SUMS, Trait.MEANS, Trait.JOINS)
 _SHAPES = (Trait.REARRANGES, Trait.CASTS)
+# what `gather` takes of a distribution twice, once detached, is a ratio of policies
+_PARTS = ("part", "getitem", "select", "narrow", "index_select")
 _SHOWS = ("neg", "clone", "scale")  # the last by a scaler
 
 
@@ -71,7 +73,7 @@ def detached_divisors(quotient: Value) -> Iterator[tuple[Value, Value]]:
 
 def _whole(part: Value) -> Value | None:
     """What carries a gradient and a value is a part of: `predictions` of `predictions[:, 0]`."""
-    is_part = part.op == "part" or has(part.op, Trait.SELECTS) or "multi-output" in part.flags
+    is_part = canonical(part.op) in _PARTS or "multi-output" in part.flags
     return part.inputs[0] if is_part and part.inputs and part.inputs[0].requires_grad else None
 
 

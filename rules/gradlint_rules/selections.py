@@ -82,9 +82,9 @@ def is_selection(value: Value) -> bool:
 
 def is_same(value: Value) -> bool:
     """Whether it shows the numbers of a tensor in another dtype or shape."""
-    return canonical(value.op) in (*_SHAPED, "detach") or has(
-        value.op, Trait.CASTS, Trait.TO_INTEGERS
-    )
+    name = canonical(value.op)
+    is_cast = has(name, Trait.CASTS, Trait.TO_INTEGERS) and name != "bool"  # which makes a mask
+    return is_cast or name in (*_SHAPED, "detach")
 
 
 def _counts(value: Value) -> bool:
