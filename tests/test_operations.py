@@ -301,7 +301,6 @@ RULES = pathlib.Path(__file__).parents[1] / "rules/gradlint_rules"
 # Lists of operations that are no trait: how many of five names or more each file may hold.
 LISTED = {
     "GL704_double_activation.py": 1,  # what each loss takes
-    "formulas.py": 1,  # parts of a prediction, less those that a policy chooses
     "guards.py": 1,  # where each has no finite derivative
     "masks.py": 1,
     "numeric.py": 1,  # names in source that a fix rewrites
