@@ -13,11 +13,13 @@ ROOT = pathlib.Path(__file__).parents[1]
 # Who may import whom: each layer the ones before it (and itself). A name ending in `/` is a folder,
 # less those of its modules that are layers of their own.
 LAYERS = (
-    "dataclass", "errors", "garbage", "guess", "memo", "names", "operations", "owners", "evidence", "output",
+    "dataclass", "errors", "garbage", "guess", "memo", "names", "operations", "owners", "evidence",
+    "output",
     "room", "watch",
     "parallel", "finding", "tape/", "coverage", "paths", "rule", "rules/", "completion",
     "fingerprint", "report/",
-    "ignore", "settings", "config", "source/", "library/effects", "library/layer_effects", "ir/", "interpret/", "program/", "contracts/",
+    "ignore", "settings", "config", "source/", "library/effects", "library/layer_effects", "ir/",
+    "interpret/", "program/", "contracts/",
     "program/entries", "interpret/driving", "interpret/session",
     "interpret/entering", "interpret/running", "library/", "digests", "records",
     "holding", "cache", "analyzer",

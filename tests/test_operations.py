@@ -184,11 +184,13 @@ def test_every_smooth_function_of_one_number_is_pointwise() -> None:
 
 # of complex numbers, of quantities that no rule asks for, or of several parameters
 NOT_ASKED_FOR = {
-    "angle", "conj", "conj_physical", "imag", "real", "polygamma", "mvlgamma", "i0", "i0e", "i1", "i1e", "entr",
-    "erfcx", "log_ndtr", "ndtr", "ndtri", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0",
-    "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
-    "scaled_modified_bessel_k1", "spherical_bessel_j0", "airy_ai", "nan_to_num", "signbit", "sign", "sgn",
-    "threshold", "bfloat16", "half", "float", "double", "chalf", "cfloat", "cdouble", "fill", "frexp", "prelu", "rrelu",
+    "angle", "conj", "conj_physical", "imag", "real", "polygamma", "mvlgamma", "i0", "i0e",
+    "i1", "i1e", "entr", "erfcx", "log_ndtr", "ndtr", "ndtri", "bessel_j0", "bessel_j1",
+    "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0",
+    "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1",
+    "spherical_bessel_j0", "airy_ai", "nan_to_num", "signbit", "sign", "sgn", "threshold",
+    "bfloat16", "half", "float", "double", "chalf", "cfloat", "cdouble", "fill", "frexp",
+    "prelu", "rrelu",
 }  # fmt: skip
 
 
