@@ -10,10 +10,6 @@ from gradlint.dataclass import dataclass
 serials = itertools.count()  # of symbols, in the order in which they are made
 
 
-def _is_attribute(key: object) -> bool:
-    return isinstance(key, tuple) and key[:1] == ("attribute",)
-
-
 class Symbol:
     """The identity of something unknown. What is derived from one symbol in one way is one symbol:
     `args.lr`.
@@ -47,9 +43,14 @@ class Symbol:
         attribute of.
         """
         symbol = self
-        while symbol.number >= number and symbol.source is not None and _is_attribute(symbol.key):
+        while symbol.number >= number and symbol.source is not None and symbol.is_attribute:
             symbol = symbol.source
         return symbol.number < number
+
+    @property
+    def is_attribute(self) -> bool:
+        """Whether it is an attribute of something unknown."""
+        return isinstance(self.key, tuple) and self.key[:1] == ("attribute",)
 
     @property
     def derived(self) -> Many[object, Symbol]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence as Many
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import fed
+from gradlint.interpret import fed, unseen
 from gradlint.interpret.arguments import given
 from gradlint.interpret.saving import refuse_inference, save_as_listed
 from gradlint.interpret.symbols import Symbol
@@ -144,10 +144,7 @@ def leaf(
     """
     known = m.leaves.get(symbol)
     if known is None:
-        module = m.session.modules.get(symbol)
-        if module is None:
-            module = tape.Module(symbol.text, unseen=True)
-        parameter = tape.Parameter("", module, frame.span(node))
+        parameter = tape.Parameter("", unseen.module(m, symbol), frame.span(node))
         known = value(
             m,
             "parameters",

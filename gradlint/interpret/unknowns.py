@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import counts, tensors, wrapped
+from gradlint.interpret import counts, tensors, unseen, wrapped
 from gradlint.interpret.registry import (
     notify,
 )
@@ -87,6 +87,7 @@ def call_unknown(m: Machine, symbol: Symbol, call: Call) -> Unknown:
     _note_counting(m, result, symbol, call)
     m.nodes[result.symbol] = made
     wrapped.note(m, result.symbol, call)
+    unseen.note_making(m, result.symbol, symbol, call)
     m.emit(tape.ModuleCall(at=frame.span(node), module=_module_of(own), result=made))
     return result
 
@@ -95,8 +96,7 @@ def _is_told_numbers(called: Symbol, inputs: Sequence[tape.Value]) -> bool:
     """Whether all that a method of something unknown is handed are numbers that the program has
     gathered: `self.baseline.compare(torch.tensor(rewards))`.
     """
-    is_method = isinstance(called.key, tuple) and called.key[:1] == ("attribute",)
-    return is_method and all(
+    return called.is_attribute and all(
         value.cut is tape.Cut.COPY and not value.requires_grad for value in inputs
     )
 
@@ -108,8 +108,9 @@ def _owner(m: Machine, called: Symbol) -> Symbol:
     `optimizer = SGD(model.parameters()); loss = model.compute_loss(batch)`
     """
     receiver = called.source
-    is_method = isinstance(called.key, tuple) and called.key[:1] == ("attribute",)
-    return receiver if is_method and receiver is not None and receiver in m.leaves else called
+    if called.is_attribute and receiver is not None and receiver in m.leaves:
+        return receiver
+    return called
 
 
 def _left_to_train(m: Machine, own: tape.Value) -> tape.Value:

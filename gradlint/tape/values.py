@@ -122,19 +122,23 @@ class Storage:
 class Module:
     """A module, known or not: a name to show, and what it is part of.
 
-    `unseen`: it was made out of view; `is_container`: it is a plain `nn.Sequential`, `ModuleList`
-    or `ModuleDict`.
+    `unseen`: it was made out of view, and its name is all of its path; `is_container`: it is a
+    plain `nn.Sequential`, `ModuleList` or `ModuleDict`; `made_of`: what the code out of view that
+    made it was given. It can be one of these, or hold them: `wrap(model)`.
     """
 
     name: str
     parent: Module | None = None
     unseen: bool = False
     is_container: bool = False
+    made_of: tuple[Module, ...] = ()
 
     @property
     def path(self) -> str:
         """`model.encoder.0`: the names from the outermost module to this one."""
-        return self.name if self.parent is None else f"{self.parent.path}.{self.name}"
+        if self.parent is None or self.unseen:
+            return self.name
+        return f"{self.parent.path}.{self.name}"
 
     def is_within(self, other: Module) -> bool:
         module: Module | None = self

@@ -31,14 +31,25 @@ class Overlapping:
     with any of them.
     """
 
-    __slots__ = ("_around", "_named_around", "_same", "_whole", "_whole_named", "_whole_unseen")
+    __slots__ = (
+        "_around",
+        "_makings",
+        "_named_around",
+        "_same",
+        "_whole",
+        "_whole_named",
+        "_whole_unseen",
+        "_within",
+    )
 
     def __init__(self, parameters: Iterable[Parameter]) -> None:
         self._same: set[object] = set()  # what they are, by identity
         self._whole: set[int] = set()  # the modules that one of them stands for all of
+        self._makings: set[int] = set()  # and what code out of view made these of
         self._whole_named: set[str] = set()
         self._whole_unseen: set[str] = set()
-        self._around: set[int] = set()  # the modules that one of them is a part of
+        self._around: set[int] = set()  # the modules that one of them is a part of, or made of
+        self._within: set[int] = set()  # those that are made with all that is in them
         self._named_around: dict[bool, set[str]] = {False: set(), True: set()}  # by what is unseen
         for each in {id(one): one for one in parameters}.values():
             self._same |= {id(each), each.identity}
@@ -47,9 +58,11 @@ class Overlapping:
                 continue
             if not each.name:
                 self._whole.add(id(module))
+                self._makings.update(map(id, _makings(module)))
                 self._whole_named.add(module.path)
                 self._whole_unseen |= {module.path} if module.unseen else set()
-            self._around.update(map(id, _outwards(module)))
+            self._around.update(map(id, _inside(module)))
+            self._within.update(map(id, _taken_along(module)))
             self._named_around[module.unseen].update(_prefixes(module.path))
 
     def overlaps(self, parameter: Parameter) -> bool:
@@ -61,13 +74,17 @@ class Overlapping:
         )
 
     def _covers(self, module: Module) -> bool:
-        if any(id(each) in self._whole for each in _outwards(module)):
+        if any(id(each) in self._whole for each in _inside(module)):
+            return True
+        if any(id(each) in self._makings for each in _taken_along(module)):
             return True
         known = self._whole_named if module.unseen else self._whole_unseen
         return bool(known) and not known.isdisjoint(_prefixes(module.path))
 
     def _meets(self, whole: Module) -> bool:
         if id(whole) in self._around or whole.path in self._named_around[True]:
+            return True
+        if any(id(each) in self._within for each in _makings(whole)):
             return True
         return whole.unseen and whole.path in self._named_around[False]
 
@@ -76,6 +93,33 @@ def _outwards(module: Module | None) -> Iterator[Module]:
     while module is not None:
         yield module
         module = module.parent
+
+
+def _inside(module: Module) -> Iterator[Module]:
+    """What a module is a part of, and what code out of view made these of: `wrap(model)` can give
+    `model` back, or a part of it.
+    """
+    for outer in _outwards(module):
+        yield outer
+        yield from _makings(outer)
+
+
+def _makings(module: Module) -> Iterator[Module]:
+    """What code out of view made a module of, which it can hold, and what that was made of."""
+    found = set(map(id, module.made_of))
+    waiting = [*module.made_of]
+    while waiting:
+        made = waiting.pop()
+        yield made
+        waiting += [each for each in made.made_of if id(each) not in found]
+        found.update(map(id, made.made_of))
+
+
+def _taken_along(module: Module) -> Iterator[Module]:
+    """The modules with which a module goes where something is made of them: those around it that
+    are in view; of something unknown, a part need not be in what is made of it.
+    """
+    return (outer for outer in _outwards(module) if outer is module or not outer.unseen)
 
 
 def _prefixes(path: str) -> list[str]:
@@ -90,7 +134,11 @@ def _covers(whole: Parameter, part: Parameter) -> bool:
 
 
 def _is_within(module: Module, other: Module) -> bool:
-    if module.is_within(other):
+    if any(each is other for each in _inside(module)):
+        return True
+    if other.made_of and not set(map(id, _makings(other))).isdisjoint(
+        map(id, _taken_along(module))
+    ):
         return True
     is_known_by_name = module.unseen or other.unseen
     return is_known_by_name and f"{module.path}.".startswith(f"{other.path}.")
