@@ -64,6 +64,7 @@ class Trait(enum.Enum):
     ONES = "ones"
     MADE_OF_NOTHING = "made_of_nothing"
     OF_NUMBERS = "of_numbers"
+    COUNTS_UP = "counts_up"
     DRAWS = "draws"
     INVERSE_OF_BOUNDED = "inverse_of_bounded"
     ROOTS = "roots"

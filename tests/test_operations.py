@@ -270,6 +270,13 @@ def test_what_reduces_gives_one_number_for_all(name: str) -> None:
     assert made.dim() == (1 if name == "logsumexp" else 0)
 
 
+@pytest.mark.parametrize("name", sorted(having(Trait.COUNTS_UP)))
+def test_what_counts_up_gives_the_same_for_the_same_numbers(name: str) -> None:
+    given = (3,) if name in ("arange", "eye") else (1, 3, 4)
+    first, second = (_function(name)(*given) for _ in range(2))
+    assert torch.equal(first, second)
+
+
 @pytest.mark.parametrize("trait", Trait)
 def test_every_trait_has_operations_by_the_names_that_are_used_here(trait: Trait) -> None:
     assert having(trait)

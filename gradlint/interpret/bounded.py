@@ -9,6 +9,7 @@ from gradlint import tape
 from gradlint.interpret.registry import find_attribute, find_method
 from gradlint.interpret.symbols import Symbol, Test
 from gradlint.library.effects import lookup
+from gradlint.operations import Trait, has
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -39,8 +40,19 @@ def is_written(m: Machine, test: Test) -> bool:
         return False
     below = list(tape.ancestors(*asked))
     return not any(_is_written_to(value) for value in below) and all(
-        value.inputs or (value.kind is tape.Kind.CONSTANT and value.number is None)
-        for value in below
+        value.inputs or _is_written_down(value) for value in below
+    )
+
+
+def _is_written_down(value: tape.Value) -> bool:
+    """Whether what is made of no other tensor has the numbers that stand in the program:
+    `torch.tensor([0, 1])`, `torch.linspace(-1, 1, 31)`.
+    """
+    if value.kind is tape.Kind.CONSTANT:
+        return value.number is None
+    asked = (given for _, given in value.arguments)
+    return has(value.op, Trait.COUNTS_UP) and not any(
+        isinstance(given, Symbol | tape.Value) for given in asked
     )
 
 
