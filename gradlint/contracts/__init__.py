@@ -16,10 +16,11 @@ A contract is one file here, and being here is being registered. It holds
   lead to it) and its `line`;
 - `drive`, the program that drives a part, interpreted like any other code. Its parameters are named
   after what they are: the `part`, the `owner` whose method it is, `minimised` (of what a part
-  gives, what a loss is made of), `saved` (has a backward need something that a model gave),
-  `another_batch` (what is given is of another batch from there on), `untrained` (ends a path on
-  which the owner has something to train); and after `**` what the part is called with: `given`, of
-  which nothing is known but its types, or `predicted`, of which the first carries a gradient.
+  gives, what a loss is made of), `reduced` (ends a path on which the part gives no one number),
+  `saved` (has a backward need something that a model gave), `another_batch` (what is given is of
+  another batch from there on), `untrained` (ends a path on which the owner has something to train);
+  and after `**` what the part is called with: `given`, of which nothing is known but its types, or
+  `predicted`, of which the first carries a gradient.
 
 All that a driver does is said to happen at the definition of the part; its events are `assumed`.
 Torch runs the same drivers for `gradlint trace --part` (`gradlint/trace/part.py`).

@@ -29,9 +29,10 @@ def parts(source: Source, definitions: Sequence[Definition]) -> Iterable[Part]:
 def drive(
     part: Callable[..., Any],
     minimised: Callable[[Any], list[Any]],
+    reduced: Callable[[Any], Any],
     untrained: Callable[[], None],
     **predicted: Any,
 ) -> None:
     """Calls it where it has nothing to train, and back-propagates its result."""
     untrained()
-    minimised(part(**predicted))[0].backward()
+    minimised(reduced(part(**predicted)))[0].backward()

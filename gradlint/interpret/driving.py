@@ -15,7 +15,7 @@ from gradlint import evidence
 from gradlint.finding import Span
 from gradlint.interpret import owned, succession, tensors
 from gradlint.interpret.machine import Stop
-from gradlint.interpret.outcomes import MINIMISED, SAVED
+from gradlint.interpret.outcomes import MINIMISED, REDUCED, SAVED
 from gradlint.interpret.scopes import Frame
 from gradlint.interpret.values import (
     NONE,
@@ -96,6 +96,7 @@ def drive(m: Machine, part: Abstract, call: Call) -> None:
         "owner": owner,
         "minimised": MINIMISED,
         "saved": SAVED,
+        "reduced": REDUCED,
         "untrained": Builtin("untrained", functools.partial(_untrained, owner)),
         "another_batch": Builtin("another_batch", batches.another),
         "keeps_state": Builtin("keeps_state", batches.keeps_state),

@@ -21,6 +21,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
+from gradlint.operations import Trait, has
 from gradlint.tape import HANDED, UNSEEN, Kind, Value
 
 if TYPE_CHECKING:
@@ -101,4 +102,28 @@ def _saved(m: Machine, call: Call) -> Abstract:
     return NONE
 
 
+def _reduced(m: Machine, call: Call) -> Abstract:
+    """What a comparison gives; ends the path where that is known to be no one number."""
+    result = call.args[0]
+    node = tensors.node_of(m, result, call.node, call.frame)
+    if node is not None and _has_parts(node):
+        raise Stop
+    return result
+
+
+def _has_parts(value: Value) -> bool:
+    """Whether a tensor was written to part by part, or joined of others, and is as large since:
+    `images[chosen] = changed`.
+    """
+    pending, seen = [value], {id(value)}
+    for each in pending:
+        if has(each.op, Trait.WRITES_PART, Trait.JOINS):
+            return True
+        if has(each.op, Trait.POINTWISE, Trait.REARRANGES, Trait.COPIES, Trait.CHOOSES):
+            pending += [source for source in each.inputs if id(source) not in seen]
+            seen.update(map(id, each.inputs))
+    return False
+
+
 MINIMISED, SAVED = Builtin("minimised", _minimised), Builtin("saved", _saved)
+REDUCED = Builtin("reduced", _reduced)

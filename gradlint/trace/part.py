@@ -217,6 +217,10 @@ class _Helpers:
             summed(each) for each in [each for each in found if each.requires_grad] or found[:1]
         ]
 
+    def reduced(self, result: Any) -> Any:
+        """What a comparison gives: `minimised` adds up what is no number."""
+        return result
+
     def untrained(self) -> None:
         """That there is something to train has been asked before."""
 
