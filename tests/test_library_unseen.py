@@ -144,6 +144,10 @@ for x in torch.randn(3, 2, 4):
     F.mse_loss(code.detach(), y).backward()
     optimizer.step()
 """
+MASKED = (
+    "mask = x > 0; code = einops.rearrange(torch.where(einops.rearrange(mask, '{0}'), "
+    "einops.rearrange(codes[:2], '{0}'), 0.0), 'd b -> b d'); mask &= x < 2"
+)
 EPOCHS = """
 graph = unseen.Cora()[0]
 for epoch in range(3):
@@ -451,6 +455,8 @@ for x, y in DataLoader(unseen.data()):
             "",
         ),
         (PACKED, "flat, shapes = einops.pack([y], '* d'); code = codes[:2] * flat", "GL507"),
+        (PACKED, MASKED.format("b d -> d b"), "GL201"),
+        (PACKED, MASKED.format("b d -> (b d)"), ""),
         (STATES, "", "GL507"),
         (STATES, "unseen.log(loss.item(), optimizer)", "GL507"),
         (STATES, "model.layers[1].reset()", ""),

@@ -108,6 +108,8 @@ def _is_taken_for_tensor(m: Machine, value: Unknown) -> bool:
     """Whether something unknown that a part is given is a tensor: it is annotated as one, or what
     takes no number, an operator of Python say, was called with it.
     """
+    if value.type == "bool":  # a mask that an operation has saved
+        return value.symbol in m.tensors
     if not m.session.contract or value.data or value.origin is not None:
         return False
     if value.type == "tensor" or (not value.type and value.symbol in m.tensors):

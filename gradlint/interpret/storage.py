@@ -9,6 +9,7 @@ from gradlint import tape
 from gradlint.interpret import (
     arguments,
     memory,
+    operands,
     tensors,
     unknowns,
 )
@@ -369,7 +370,7 @@ def _set_of_unknown(
     if is_a_name:  # graph.ndata["h"] = h: no tensor
         if any(source.requires_grad for source in inputs):
             m.state.setdefault("keeps", set()).add(owner.symbol.source or owner.symbol)
-    elif owner.symbol in m.nodes and not (owner.data or holds_modules):
+    elif _may_be_tensor(m, owner) and not holds_modules:
         tensor = tensors.as_tensor(m, owner, node, frame)
         written = memory.write(m, tensor, "torch.Tensor.__setitem__", inputs, node, frame)
         m.nodes[owner.symbol] = written.node
@@ -377,6 +378,15 @@ def _set_of_unknown(
     if handler is not None:
         handler(m, owner, Call("__setitem__", [index, value], {}, node, frame))
     m.overrides[owner.symbol][f"item:{hashable(index) or m.symbol(index)}"] = value
+
+
+def _may_be_tensor(m: Machine, owner: Unknown) -> bool:
+    """Whether torch has computed with it, and it may be a tensor: no data, but what a loader gives,
+    and a mask.
+    """
+    if owner.type == "bool":
+        return owner.symbol in m.tensors
+    return owner.symbol in m.nodes and (not owner.data or operands.is_collated(m, owner))
 
 
 def _is_part(index: Abstract) -> bool:

@@ -84,7 +84,8 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
             if handler is not None:
                 return handler(m, target, Call("__getitem__", [index], {}, node, frame))
             is_of_tensor = _adds_axes(index) or _is_chosen(index)
-            if target.data and is_of_tensor and is_collated(m, target):
+            is_mask = target.type == "bool" and (_adds_axes(index) or target.symbol in m.tensors)
+            if is_mask or (target.data and is_of_tensor and is_collated(m, target)):
                 return tensor_item(m, tensors.as_tensor(m, target, node, frame), index, node, frame)
             found = derived(m, target, "item", hashable(index) or m.symbol(index), node, frame)
             if (

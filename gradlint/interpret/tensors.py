@@ -319,13 +319,21 @@ def name_arguments(
     """The tensors among the arguments, each with the name by which the table speaks of it."""
     named = []
     for position, arg in enumerate(args):
-        found = None if isinstance(arg, Const) else sources(m, [arg], node, frame)
-        if found:
-            name = effect.argument(position, method=method) if effect is not None else ""
-            named += [(name, source) for source in found]
+        if isinstance(arg, Const):
+            continue
+        name = effect.argument(position, method=method) if effect is not None else ""
+        if effect is not None and _is_mask(arg, name, effect):
+            as_tensor(m, arg, node, frame)
+        named += [(name, source) for source in sources(m, [arg], node, frame)]
     for name, arg in may_be_tensors(kwargs):
         named += [(name, source) for source in sources(m, [arg], node, frame)]
     return named
+
+
+def _is_mask(arg: Abstract, name: str, effect: Effect) -> bool:
+    """Whether an operation saves what is the answer of a comparison: `torch.where(x > 0, x, y)`."""
+    is_answer = isinstance(arg, Unknown) and arg.type == "bool"
+    return is_answer and any(save.what == name for save in effect.saves)
 
 
 def result_dtype(inputs: list[Value]) -> DType:
@@ -355,14 +363,28 @@ def as_tensor(m: Machine, abstract: Abstract, node: ir.Node, frame: Frame) -> Te
             known = (
                 constant(m, "number", node, frame, number)
                 if isinstance(abstract, Const)
-                else batch(m, "data", node, frame)
+                else batch(m, "input", node, frame)
             )
         else:
             known = Tensor(made)
             made.storage = made.storage or Storage()
             made.flags |= {tape.TENSOR}
+            _show_the_whole(m, key, known, node, frame)
         m.tensors[key] = known
     return known
+
+
+def _show_the_whole(m: Machine, symbol: Symbol, part: Tensor, node: ir.Node, frame: Frame) -> None:
+    """Has a slice of data show the memory of what it is a slice of: where it is a tensor, that is
+    one, too.
+
+    `labels[:half].view(-1)`
+    """
+    match symbol.key:
+        case "item", ("slice", *_) if symbol.source is not None and part.node.kind is Kind.DATA:
+            whole = as_tensor(m, Unknown(symbol.source, data=True), node, frame)
+            part.base, part.node.storage = whole, whole.node.storage
+            m.views.setdefault(id(whole.node.storage), [whole]).append(part)
 
 
 def is_no_tensor(m: Machine, value: Abstract) -> bool:

@@ -86,7 +86,7 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
     if wanted is not None and not wanted.is_differentiable:
         made = tensors.operation(m, name, [node], call.node, call.frame, differentiable=False)
         made.flags |= {tape.CAST}
-    elif _is_plain_data(node) and "memory_format" not in call.kwargs:
+    elif _shows_data(tensor) and "memory_format" not in call.kwargs:
         keeps_dtype = wanted in (None, node.dtype) or node.dtype is DType.UNKNOWN
         if keeps_dtype and "in-numpy" not in node.flags:
             send(m, node, call)
@@ -107,6 +107,16 @@ def converted(m: Machine, tensor: Tensor, name: str, wanted: DType | None, call:
 
 def _is_none(value: Abstract) -> bool:
     return isinstance(value, Const) and value.value is None
+
+
+def _shows_data(tensor: Tensor) -> bool:
+    """Whether it is data, or a view of such: `labels.view(-1).to(device)`."""
+    shown: Tensor | None = tensor
+    while shown is not None and not shown.node.requires_grad:
+        if _is_plain_data(shown.node):
+            return True
+        shown = shown.base
+    return False
 
 
 def _is_plain_data(node: tape.Value) -> bool:

@@ -1,13 +1,16 @@
-"""einops: which of its results are shapes, and carry no gradient whatever they were read from."""
+"""einops: which of its results are shapes, and carry no gradient whatever they were read from, and
+which show the memory of what they were made of.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradlint.interpret import memory, tensors
 from gradlint.interpret.calls import call_unseen
 from gradlint.interpret.lineage import alias
 from gradlint.interpret.registry import function
-from gradlint.interpret.values import Abstract, Call
+from gradlint.interpret.values import Abstract, Call, Tensor, Unknown
 from gradlint.library.python.results import fresh, pair
 
 if TYPE_CHECKING:
@@ -27,3 +30,15 @@ def pack(m: Machine, call: Call) -> Abstract:
 def parse_shape(m: Machine, call: Call) -> Abstract:
     """`parse_shape(x, "b c h w")`: the sizes by name."""
     return fresh(m, call)
+
+
+@function("einops.rearrange")
+def rearrange(m: Machine, call: Call) -> Abstract:
+    """`rearrange(x, "b n -> b n 1")`: a view, unless axes are joined, which can take a copy."""
+    whole, pattern = call.get(0, "tensor"), call.constant(1, "pattern")
+    joins = not isinstance(pattern, str) or "(" in pattern.rpartition("->")[2]
+    is_mask = isinstance(whole, Unknown) and whole.type == "bool"
+    if joins or whole is None or not (is_mask or isinstance(whole, Tensor)):
+        return call_unseen(m, call)
+    shown = tensors.as_tensor(m, whole, call.node, call.frame)
+    return memory.view(m, shown, call.name, call.node, call.frame)

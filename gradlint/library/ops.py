@@ -127,6 +127,8 @@ def _as_method(m: Machine, call: Call) -> Abstract:
     """`torch.detach(x)`, `torch.Tensor.mean(x, 0)`: what the method of that name gives."""
     named = dict(call.kwargs)
     owner, rest = (call.args[0], call.args[1:]) if call.args else (named.pop("input"), [])
+    if isinstance(owner, Unknown) and (rest or named):  # `torch.any(x > 0, dim=1)`
+        owner = tensors.as_tensor(m, owner, call.node, call.frame)
     return m.invoke(m.attribute(owner, call.name.rpartition(".")[2], call), rest, call, **named)
 
 

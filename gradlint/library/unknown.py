@@ -119,6 +119,8 @@ _ENGINES = re.compile(
 @guesses()
 def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstract | None:
     """An attribute that tensors have, of something that may be one."""
+    if unknown.type == "bool":
+        return _of_mask(m, unknown, name, at)
     if unknown.type not in ("", "tensor") or name.startswith("_"):
         return None
     if (
@@ -140,6 +142,16 @@ def tensor_attribute(m: Machine, unknown: Unknown, name: str, at: Call) -> Abstr
         return of_tensor(m, tensors.as_tensor(m, unknown, at.node, at.frame), name, at)
     if name in ("grad", "data", "shape", "T") and unknown.symbol in m.tensors:
         return of_tensor(m, m.tensors[unknown.symbol], name, at)
+    return None
+
+
+def _of_mask(m: Machine, mask: Unknown, name: str, at: Call) -> Abstract | None:
+    """An attribute of a comparison: `(x > 0).unsqueeze(1)`, which no truth value has, or of what an
+    operation has saved.
+    """
+    effect = lookup(name)
+    if mask.symbol in m.tensors or (effect is not None and effect.view == "always"):
+        return of_tensor(m, tensors.as_tensor(m, mask, at.node, at.frame), name, at)
     return None
 
 

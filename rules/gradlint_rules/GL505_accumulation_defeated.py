@@ -8,7 +8,10 @@ same loss on the way: where a counter lets the step through, and where the step 
 inner loop over micro-batches. Gradients that are only read before they are cleared, to write down
 their norm, are thrown away all the same. A warning is a loss that is divided by the number that
 rounds are counted by (`step % accumulate`), where step and clearing run in every round, in a hook
-behind the accumulation of a gradient, too.
+behind the accumulation of a gradient, too. A clearing between Accelerate's `accumulate` and the
+backward of a round is one, too: the prepared optimizer clears in the round that ends a window, and
+what the rounds before have accumulated is gone; a warning where a setting says how many rounds a
+window has.
 
 ## Why it matters
 Each update uses the last micro-batch alone, divided by N: most of the data is computed and thrown
@@ -74,6 +77,7 @@ from gradlint.tape import Event
 from gradlint_rules.clearing import cleared_with_the_step
 from gradlint_rules.rounds import ClearedRound, cleared_rounds
 from gradlint_rules.shares import Share, shares_alone
+from gradlint_rules.synchronized import WipedWindow, wiped_windows
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import Accumulation, accumulations, is_counted
 from gradlint_rules.words import backward, loss_of, places, to_sink
@@ -86,6 +90,7 @@ _HELP = "Clear right after the step, under the same condition."
 def check(paths: Paths) -> Iterator[Report]:
     """Every clearing within a window that a step then uses."""
     yield from (*_within_windows(paths), *_within_loops(paths), *_of_shares(paths))
+    yield from map(_report_wiped, paths.some(wiped_windows))
 
 
 def _within_windows(paths: Paths) -> Iterator[Report]:
@@ -162,6 +167,25 @@ def _report_share(share: Share) -> Report:
         related,
         severity=Severity.WARNING,
         hints={"share": "yes"},
+    )
+
+
+def _report_wiped(wiped: WipedWindow) -> Report:
+    name = wiped.step.optimizer.name or wiped.step.optimizer.cls or "optimizer"
+    message = (
+        f"in the round that ends a window of `accumulate`, `{name}` clears what the rounds before "
+        f"have accumulated: of {backward(wiped.sink)}, only the last one counts"
+    )
+    if wiped.is_setting:
+        message += ", where `gradient_accumulation_steps` is more than 1"
+    entered = Related(wiped.entered.at, "a round of a window begins")
+    step = Related(wiped.step.at, "the step", Role.STEP)
+    return Report(
+        wiped.clearing.at,
+        message,
+        "Clear right after the step.",
+        places(wiped.clearing.at, entered, to_sink(wiped.sink), step),
+        severity=Severity.WARNING if wiped.is_setting else Severity.ERROR,
     )
 
 

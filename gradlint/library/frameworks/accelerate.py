@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 ACCELERATOR = "accelerate.Accelerator"
 _WINDOW = "accelerate.accumulation"  # what `accumulate` gives
+_ENTERED = "accelerator-accumulates"
 alias("accelerate.accelerator", "accelerate")
 _OWN = frozenset(
     (
@@ -93,8 +94,10 @@ def make(m: Machine, call: Call) -> Abstract:
                 text=call.frame.text(call.node),
             )
         )
+    is_setting = not isinstance(call.kwargs.get("gradient_accumulation_steps", NONE), Const)
     state = {
         "divides": window is not None and window > 1,
+        "window": "setting" if is_setting else "",
         "unscales again": _unscales_again(call, window),
     }
     return Object(ACCELERATOR, at, state)
@@ -231,11 +234,11 @@ def clip_grad(m: Machine, accelerator: Object, call: Call) -> Abstract:
 )
 def region(m: Machine, accelerator: Object, call: Call) -> Abstract:
     """A context that changes nothing about which gradients there are."""
-    if call.called in ("accumulate", "no_sync") and accelerator.state.get("divides"):
-        at = call.frame.span(call.node)
-        m.emit(
-            tape.Fact(at=at, what="accelerator-accumulates", related=((accelerator.at, "made"),))
-        )
+    setting = accelerator.state.get("window", "")
+    accumulates = accelerator.state.get("divides") or setting
+    if call.called in ("accumulate", "no_sync") and accumulates:
+        at, made = call.frame.span(call.node), ((accelerator.at, "made"),)
+        m.emit(tape.Fact(at=at, what=_ENTERED, detail=setting, related=made))
     if call.called == "accumulate":
         return Object(_WINDOW, call.frame.span(call.node), {"accelerator": accelerator})
     return Object("builtins.harmless-context", call.frame.span(call.node))

@@ -134,8 +134,10 @@ def _run(m: Machine, trainer: Abstract, name: str, called: Abstract, call: Call)
     if written is None:
         return
 
-    def batch(_: Loop) -> None:
-        model, inputs = m.attribute(trainer, "model", call), m.unknown("inputs", data=True)
+    def batch(loop: Loop) -> None:
+        model = m.attribute(trainer, "model", call)
+        symbol = m.symbol(trainer).derive(("batch", loop.round), "inputs")
+        inputs = Unknown(symbol, data=True)
         if name == "training_step":
             m.invoke(called, [model, inputs], call)
         else:
