@@ -130,6 +130,19 @@ def _is_clip(clip: Clip | InPlace) -> bool:
     )
 
 
+def _why(meeting: Meeting, clip: Clip | InPlace) -> str:
+    """What `unscale_` did for other gradients, if anything."""
+    between = range(meeting.gradients.sink.order, clip.order)
+    ran = [
+        each.optimizer
+        for each in meeting.tape.of(Unscale)
+        if each.order in between and each.optimizer is not None
+    ]
+    if not ran:
+        return "`unscale_` has not run"
+    return f"`unscale_` ran for `{ran[-1].name or ran[-1].cls}`, which does not hold them"
+
+
 def _decided(meeting: Meeting, clip: Clip | InPlace) -> Decision | None:
     """The branch that what is read here decides, by a bound: before the gradients are unscaled,
     used or cleared.
@@ -176,9 +189,7 @@ def _report(meeting: Meeting, clip: Clip | InPlace, decided: Decision | None) ->
     reads_only = isinstance(clip, Clip) and clip.reads_only
     deed = "the norm is measured" if reads_only else "the gradients are clipped"
     deed = deed if decided is None else f"the gradients are held against a bound (`{decided.text}`)"
-    message = (
-        f"{deed} while the factor of {backward(sink)} is still in them: `unscale_` has not run"
-    )
+    message = f"{deed} while the factor of {backward(sink)} is still in them: {_why(meeting, clip)}"
     asked = [] if decided is None else [Related(decided.at, "decided here")]
     source = Related(sink.at, "the scaled gradients come from here")
     related = places(clip.at, *calls(clip.stack, sink.stack), *asked, source)

@@ -77,10 +77,10 @@ from gradlint.tape import (
     Parameter,
     Tape,
     Value,
-    ancestors,
 )  # fmt: skip
 from gradlint_rules.cached import of_tape
 from gradlint_rules.held import common_place
+from gradlint_rules.numbers import of_memory
 from gradlint_rules.order import related_statement, together
 from gradlint_rules.postponing import handed_over, handed_over_by, made_of
 from gradlint_rules.uncut import unsafe
@@ -336,7 +336,7 @@ def _written_by_hand(tape: Tape, parameters: Sequence[Value], first: Backward) -
     """Whether the program updates them itself, in place, behind the first backward."""
     own = {id(leaf.parameter) for leaf in parameters}
     updates = (event for event in tape.of(InPlace) if event.order > first.order)
-    written = (value for event in updates for value in ancestors(event.before))
+    written = (value for event in updates for value in of_memory(event.before))
     return any(id(value.parameter) in own for value in written if value.parameter is not None)
 
 

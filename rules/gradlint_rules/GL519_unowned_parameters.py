@@ -49,8 +49,9 @@ Or freeze what is to stay as it is: `head.requires_grad_(False)`.
 - Parameters whose gradient is read or set, that a hook sees, or that the program updates itself.
 - What is put into a model after the optimizer was made (GL513), or lies in a plain list (GL514).
 - An optimizer that no backward reaches at all (GL511, GL513).
-- Parameters beside others of the same model that an optimizer holds: which of them are trained was
-  chosen.
+- Parameters beside others of the same model that an optimizer holds: which of them are trained may
+  have been chosen. A traced run that shows them to be as they were made, with nothing loaded into
+  them, tells so in a note.
 - Models through which an image is optimised.
 
 ## Limits
@@ -77,11 +78,10 @@ from gradlint.tape import (
     Tape,
     Value,
 )
-from gradlint.tape import ancestors as ancestors_of
 from gradlint_rules import GL511_missing_step, GL513_stale_optimizer
 from gradlint_rules.cached import of_tape
 from gradlint_rules.held import common_place, identities
-from gradlint_rules.numbers import unchanged
+from gradlint_rules.numbers import of_memory
 from gradlint_rules.words import calls, owners, places, shortly, to_sink
 
 SEVERITY = Severity.WARNING
@@ -107,6 +107,7 @@ class _Unowned:
     optimizer: Optimizer
     is_seen: bool
     is_all: bool  # the optimizer holds nothing that the backward reaches
+    is_part: bool  # of a model whose other parameters the optimizer holds
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -139,7 +140,8 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
     optimizers = _optimizers(tape) if steps and tape.complete else []
     if not optimizers or not all(map(_is_known, optimizers)):
         return
-    owned, by_root = _owned_on(tape), dict[int, tuple[Backward, bool, dict[int, Value]]]()
+    owned = _owned_on(tape)
+    by_root = dict[tuple[int, bool], tuple[Backward, bool, dict[int, Value]]]()
     for sink in _sinks(tape, steps[-1].order):
         of_owned = [leaf for leaf in sink.leaves if _is_among(leaf, owned)]
         is_all = not of_owned
@@ -150,12 +152,15 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
             continue  # an image is optimised through the model
         for leaf in sink.leaves:
             root = _root_of(leaf) or _own_root(leaf)
-            is_beside = root not in chosen and leaf.parameter and not _is_among(leaf, owned)
-            if root is not None and is_beside:
-                by_root.setdefault(root, (sink, is_all, {}))[2].setdefault(id(leaf.parameter), leaf)
-    for sink, is_all, leaves in by_root.values():
+            if root is None or leaf.parameter is None or _is_among(leaf, owned):
+                continue
+            is_part = root in chosen
+            if not is_part or (tape.traced and "loaded" not in leaf.flags):
+                found = by_root.setdefault((root, is_part), (sink, is_all, {}))
+                found[2].setdefault(id(leaf.parameter), leaf)
+    for (_, is_part), (sink, is_all, leaves) in by_root.items():
         stepping = next(step.optimizer for step in steps if step.order > sink.order)
-        yield _Unowned(tuple(leaves.values()), sink, stepping, tape.traced, is_all)
+        yield _Unowned(tuple(leaves.values()), sink, stepping, tape.traced, is_all, is_part)
 
 
 def _is_among(leaf: Value, owned: Container[_Place]) -> bool:
@@ -240,17 +245,7 @@ def _written(tape: Tape) -> list[Value]:
     """What the program updates itself, in place, behind the first backward."""
     first = next((sink.order for sink in tape.backwards()), None)
     writes = [event for event in tape.of(InPlace) if first is not None and event.order > first]
-    return [value for event in writes for value in _shown(event.before)]
-
-
-def _shown(written: Value) -> Iterator[Value]:
-    """What a value shows the memory of; not what it is computed from, as that is which a layer
-    writes in place.
-    """
-    yield from unchanged(written)
-    yield from (
-        each for each in ancestors_of(written) if each.storage is written.storage is not None
-    )
+    return [value for event in writes for value in of_memory(event.before)]
 
 
 def _report(found: _Unowned, leaves: Sequence[Value], at: Span, stack: tuple[Span, ...]) -> Report:
@@ -261,6 +256,7 @@ def _report(found: _Unowned, leaves: Sequence[Value], at: Span, stack: tuple[Spa
     )
     name = found.optimizer.name or found.optimizer.cls
     taken = Related(found.optimizer.at, f"`{name}` takes other parameters here")
-    is_sure = found.is_seen and not any("loaded" in leaf.flags for leaf in leaves)
+    is_loaded = any("loaded" in leaf.flags for leaf in leaves)
+    is_sure = found.is_seen and not is_loaded and not found.is_part
     related = places(at, *calls(stack, ()), taken, to_sink(found.sink))
     return Report(at, message, _HELP, related, None if is_sure else Severity.NOTE)

@@ -95,6 +95,7 @@ class Update:
     stale: tuple[Backward, ...]  # used by an earlier step, and never cleared
     wiped: tuple[Wiped, ...]  # added since the step before, and cleared again
     given: bool  # gradients were read or set by hand since the step before
+    taken: bool  # by the program itself: a library that clips reads them, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
     pending: list[Gradient] = []
     wiped: list[Wiped] = []
     cleared: list[Value] = []
-    given = after_step = False
+    given = taken = after_step = False
     is_alone = len(tape.optimizers()) == 1
     for event in events or _concerning(tape):
         match event:
@@ -232,13 +233,14 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
                     for gradient in pending
                     if gradient.used and gradient.remains(optimizer)
                 )
-                made.updates.append(Update(event, fresh, stale, tuple(wiped), given))
+                made.updates.append(Update(event, fresh, stale, tuple(wiped), given, taken))
                 for gradient in pending:
                     gradient.used = True
-                wiped, given, after_step = [], False, True
+                wiped, given, taken, after_step = [], False, False, True
             case Clip():
                 if event.reads_only:
-                    given = given or _concerns(optimizer, event.parameters)
+                    is_read = _concerns(optimizer, event.parameters)
+                    given, taken = given or is_read, taken or (is_read and not event.by_library)
                 elif _concerns(optimizer, event.parameters):
                     unused = sum(not gradient.used for gradient in pending)
                     made.clips.append(Clipped(event, unused, after_step))
@@ -248,7 +250,8 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
                     unused = sum(not gradient.used for gradient in pending)
                     made.clips.append(Clipped(clip, unused, after_step))
             case Fact(what="gradient-set"):
-                given = given or event.value is None or _concerns(optimizer, (event.value,))
+                is_set = event.value is None or _concerns(optimizer, (event.value,))
+                given, taken = given or is_set, taken or is_set
             case ZeroGrad() | InPlace():
                 found = clears(optimizer, event, cleared)
                 if found is None:
@@ -265,6 +268,7 @@ def _account(tape: Tape, optimizer: Optimizer, events: Sequence[Event] = ()) -> 
                     pending = []
                     # what was read before it is no longer there
                     given = given and not isinstance(event, ZeroGrad)
+                    taken = taken and given
                 for gradient in pending:
                     if isinstance(event, ZeroGrad) and _is_exact(event, optimizer, tape):
                         gradient.cleared += event.parameters

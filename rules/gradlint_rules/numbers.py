@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradlint.operations import Trait, canonical, has
-from gradlint.tape import Kind, Value
+from gradlint.tape import Kind, Value, ancestors
 
 # the same numbers, in another shape, order or dtype
 _SHOWS = (Trait.REARRANGES, Trait.CASTS, Trait.COPIES)
@@ -26,6 +26,17 @@ def unchanged(value: Value, *, selected: bool = True) -> Iterator[Value]:
     while value.inputs and _shows(value, selected):
         value = value.inputs[0]
         yield value
+
+
+def of_memory(written: Value) -> Iterator[Value]:
+    """What a value shows the memory of, or the numbers of where its memory is not known; not what
+    it is computed from, as that is which a layer writes in place.
+    """
+    if written.storage is None:
+        yield from unchanged(written)
+        return
+    yield written
+    yield from (each for each in ancestors(written) if each.storage is written.storage)
 
 
 def _shows(value: Value, selected: bool) -> bool:

@@ -54,7 +54,7 @@ def _of(account: Account, quotients: dict[int, Value]) -> Iterator[Share]:
 
 
 def _share(account: Account, update: Update, quotients: dict[int, Value]) -> Share | None:
-    if len(update.fresh) != 1 or update.stale or update.given:
+    if len(update.fresh) != 1 or update.stale or update.taken:
         return None
     (sink,) = update.fresh
     quotient = next((value for value in sink.graph if id(value) in quotients), None)

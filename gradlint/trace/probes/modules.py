@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from gradlint.trace.counting import counted
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import Place, here, is_users, nearest, running, scopes
 from gradlint.trace.memory import tensors
@@ -27,14 +28,46 @@ def install(session: Session) -> None:
     session.replace(torch.nn.Parameter, "__new__", lambda original: _create(session, original))
     session.replace(Module, "__init__", lambda original: _init(session, original))
     session.replace(Module, "register_parameter", lambda original: _register(session, original))
-    session.replace(Module, "__setattr__", lambda original: _set(session, original))
+    attached = _Attached(session)
+    session.on_loss.append(attached.tell)
+    session.on_end.append(attached.tell)
+    session.replace(Module, "__setattr__", lambda original: _set(session, original, attached))
     session.replace(Module, "load_state_dict", lambda original: _load(session, original))
-    session.replace(Module, "add_module", lambda original: _add(session, original))
+    session.replace(Module, "add_module", lambda original: _add(session, original, attached))
     session.replace(Module, "__setstate__", lambda original: _restore(session, original))
     session.attention.before_compiling.append(
         session.replace(Module, "__call__", lambda original: _call(session, original))
     )
     session.replace(Module, "_apply", lambda original: _apply(session, original))
+
+
+class _Attached:
+    """Parameters that became part of a module after an optimizer was made.
+
+    They are told at the next backward, of modules that are still there: a part of a list,
+    `self.layers[:2]`, is a module of its own, and gone once the loop over it is.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.met: list[tuple[tuple[int, int], weakref.ref[Any], Place, str, list[Held]]] = []
+
+    def meet(self, module: torch.nn.Module, name: str, value: Any) -> None:
+        """A module, or a parameter, became part of another one."""
+        place = counted(nearest())
+        held = [self.session.memory.held(parameter, place) for parameter in _parameters(value)]
+        if held:
+            self.session.attention.came_late(place)
+            self.met.append((self.session.moment(), weakref.ref(module), place, name, held))
+
+    def tell(self, *_: object) -> None:
+        """Write down what came into modules that are still there."""
+        for when, module, place, name, parameters in self.met:
+            for held in parameters if module() is not None else ():
+                self.session.noted_then(
+                    when, "fact", place, what="attached", held=held, detail=name
+                )
+        self.met.clear()
 
 
 def _create(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,7 +210,7 @@ def _made(session: Session, name: str, parameter: torch.nn.Parameter) -> None:
         session.note("fact", held.place, what="parameter-cast", held=held, detail="half")
 
 
-def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+def _set(session: Session, original: Callable[..., Any], attached: _Attached) -> Callable[..., Any]:
     def set_attribute(self: Any, name: str, value: Any) -> None:
         try:
             original(self, name, value)
@@ -188,7 +221,7 @@ def _set(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
             return
         if isinstance(value, (Module, torch.nn.Parameter)):
             if session.steppers:
-                session.guarded(_attached, session, name, value)
+                session.guarded(attached.meet, self, name, value)
         elif (isinstance(value, (list, tuple, dict)) or _is_record(value)) and is_users(
             sys._getframe(1).f_code
         ):
@@ -288,22 +321,13 @@ def _is_record(value: Any) -> bool:
     )
 
 
-def _add(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+def _add(session: Session, original: Callable[..., Any], attached: _Attached) -> Callable[..., Any]:
     def add_module(self: Any, name: str, module: Any) -> None:
         original(self, name, module)
         if module is not None and not session.quiet and session.steppers:
-            session.guarded(_attached, session, name, module)
+            session.guarded(attached.meet, self, name, module)
 
     return add_module
-
-
-def _attached(session: Session, name: str, value: Any) -> None:
-    """Parameters became part of a module after an optimizer was made."""
-    for parameter in _parameters(value):
-        held = session.memory.held(parameter, nearest())
-        session.attention.came_late(
-            session.happened("fact", what="attached", held=held, detail=name).place
-        )
 
 
 def _parameters(thing: Any) -> list[torch.nn.Parameter]:
