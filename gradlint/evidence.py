@@ -95,10 +95,20 @@ _TERMS = frozenset(
         "regularisation",
     ]
 )
+_LETTERS = re.compile("[a-z]+")
 _LOSS = re.compile(r"(?!gloss|floss)\w*loss")  # `celoss`
 _OF_A_LOSS = frozenset(
     ["weight", "weights", "mask", "masks", "coef", "fn", "function", "layer", "head", "scale"]
 )
+
+# what a program computes without a gradient on purpose
+_HELD = "target targets tgt teacher ema momentum reference ref baseline old frozen"
+_GATHERED = "advantage advantages adv running moving average anchor memory queue"
+_UNTRAINED = frozenset(f"{_HELD} {_GATHERED}".split())
+# numbers that a term is multiplied with, or divided by
+_MULTIPLIED = "weight weights scale coef coefficient lambda alpha beta gamma temperature factor w"
+_DIVIDED = "norm max min std count num number n ratio mask"
+_FACTORS = frozenset(f"{_MULTIPLIED} {_DIVIDED}".split())
 
 _ROLE_WORDS: dict[Role, str] = {
     "optimizer": "opt opts optim optims optimizer optimizers optimiser optimisers "
@@ -153,6 +163,18 @@ def is_loss_variable(name: str) -> bool:
     words = names.words(name)
     says = any(word in _TERMS or _LOSS.fullmatch(word) for word in words)
     return says and words[-1] not in _OF_A_LOSS
+
+
+def is_left_untrained(text: str) -> bool:
+    """Whether the name of a value says that no gradient is to flow through it: a target, a teacher,
+    a moving average.
+    """
+    return not _UNTRAINED.isdisjoint(_LETTERS.findall(text.lower()))
+
+
+def is_factor(name: str) -> bool:
+    """Whether a number weighs or counts something, by its name."""
+    return not _FACTORS.isdisjoint(_LETTERS.findall(name.lower()))
 
 
 def role(text: str) -> Role:

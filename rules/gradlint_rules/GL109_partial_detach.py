@@ -96,9 +96,9 @@ A stop-gradient inside a nonlinear function, such as one side of a distance, is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
+from gradlint import evidence
 from gradlint.finding import Related, Role, Severity, Span
 from gradlint.operations import Trait, canonical, has
 from gradlint.paths import Paths
@@ -142,21 +142,6 @@ _HELP = (
 _HELP_IDLE = "Compute the term from what was not cut, if it is to train that; or leave it out."
 _HELP_TERM = "Compute it with a gradient if it is to be trained, or leave the term out."
 _UNMEANT = (Cut.GRAD_MODE, Cut.NON_DIFFERENTIABLE)
-_WEIGHTS = {
-    "weight",
-    "weights",
-    "scale",
-    "coef",
-    "coefficient",
-    "lambda",
-    "alpha",
-    "beta",
-    "norm",
-    "max",
-    "min",
-    "std",
-}
-_WEIGHTS |= {"count", "num", "number", "temperature", "factor", "ratio", "gamma", "w", "n", "mask"}
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -411,5 +396,4 @@ def _is_weight(cut: Value, source: Value) -> bool:
     """
     if canonical(cut.op) not in ("item", "float", "data"):
         return False
-    names = [value.name for value in without_gradient(source)]
-    return not _WEIGHTS.isdisjoint(re.findall(r"[a-z]+", " ".join(names).lower()))
+    return any(evidence.is_factor(value.name) for value in without_gradient(source))

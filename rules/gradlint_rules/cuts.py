@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from gradlint import evidence
 from gradlint.finding import Span
 from gradlint.operations import Trait, canonical, has
 from gradlint.tape import (
@@ -18,30 +18,6 @@ from gradlint.tape import (
 from gradlint_rules.cached import of_tape
 
 _OF_NUMBERS = {"int", "float", "torch.tensor"}
-_MEANT = {
-    "target",
-    "targets",
-    "tgt",
-    "teacher",
-    "ema",
-    "momentum",
-    "reference",
-    "ref",
-    "baseline",
-    "old",
-    "frozen",
-}
-_MEANT |= {
-    "advantage",
-    "advantages",
-    "adv",
-    "running",
-    "moving",
-    "average",
-    "anchor",
-    "memory",
-    "queue",
-}
 
 
 def place(cut: Value) -> Span:
@@ -122,5 +98,8 @@ def is_meant(cut: Value) -> bool:
 
 def are_meant(values: Sequence[Value]) -> bool:
     """Whether one of some values is called a target, a teacher, a moving average."""
-    names = [name for value in values for name in (value.name, value.text.partition("(")[0])]
-    return not _MEANT.isdisjoint(re.findall(r"[a-z]+", " ".join(names).lower()))
+    return any(
+        evidence.is_left_untrained(name)
+        for value in values
+        for name in (value.name, value.text.partition("(")[0])
+    )
