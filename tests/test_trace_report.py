@@ -200,3 +200,31 @@ def test_gradients_are_logged_by_module_and_the_first_nan_is_told(tmp_path: path
     assert ran.digest == plain(tmp_path, "train.py").digest
     told = json.loads(trace(tmp_path, "--log", "logs", "--output-format", "json", "train.py").out)
     assert told["not_finite"] == {"what": "the loss", "step": 3, "batch": 3, "at": "train.py:13:5"}
+
+
+def test_gradients_that_are_all_zero_are_told_although_a_decay_moves_the_parameters(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "train.py").write_text(ADAPTERS)
+    err = trace(tmp_path, "train.py").err
+    assert "No finding, but every gradient was zero in 4 steps: nothing is learned." in err
+    (tmp_path / "train.py").write_text(ADAPTERS.replace("up, False", "up, True"))
+    assert "No finding.\n" in trace(tmp_path, "train.py").err
+
+
+ADAPTERS = """
+import torch
+
+torch.manual_seed(0)
+down, up = torch.nn.Linear(4, 2), torch.nn.Linear(2, 1)
+torch.nn.init.zeros_(up.weight)
+for part, is_learned in ((down, True), (up, False)):
+    part.requires_grad_(is_learned)
+parameters = [each for part in (down, up) for each in part.parameters() if each.requires_grad]
+optimizer = torch.optim.AdamW(parameters, lr=0.1, weight_decay=0.1)
+for x in torch.randn(4, 8, 4):
+    loss = (up(down(x)) - 1).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""

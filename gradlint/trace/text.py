@@ -160,4 +160,7 @@ def _summary(report: Report) -> str:
         return f"{count(len(report.told), 'finding')}.\n"
     if report.session.movement.is_still:
         return f"No finding, but no parameter has moved in {count(report.session.step, 'step')}.\n"
+    if report.session.movement.has_only_zeros:
+        steps = count(report.session.step, "step")
+        return f"No finding, but every gradient was zero in {steps}: nothing is learned.\n"
     return "No finding.\n"

@@ -231,6 +231,7 @@ def _before(session: Session, optimizer: Any) -> None:
         )
         if not torch.compiler.is_compiling():
             stepper.versions = [_version(parameter.grad) for parameter in parameters]
+            session.movement.feed(parameter.grad for parameter in parameters)
         stepper.frozen = {
             index for index, parameter in enumerate(parameters) if not parameter.requires_grad
         }
