@@ -107,7 +107,14 @@ def set_grad(m: Machine, tensor: Tensor, call: Call) -> Abstract:
         )
         tensor.grad = None
     else:
-        m.emit(tape.Fact(at=call.frame.span(call.node), what="gradient-set", value=tensor.node))
+        m.emit(
+            tape.Fact(
+                at=call.frame.span(call.node),
+                what="gradient-set",
+                value=tensor.node,
+                source=given.node if isinstance(given, Tensor) else None,
+            )
+        )
         tensor.grad = given
     if is_none:
         kept.discard(id(tensor.node))

@@ -84,7 +84,8 @@ def attached(m: Machine, owner: Instance | Object, name: str, part: Abstract, ca
 
 def _is_meant_to_be_trained(node: Value) -> bool:
     """Whether it is a leaf that is made to be trained, or new numbers that were computed from such
-    leaves alone, which have no names: `self.gain = torch.ones(n, requires_grad=True) / 8`.
+    leaves alone, which have no names: `self.gain = torch.ones(n, requires_grad=True) / 8`. So are
+    numbers from parameters that no module has so far.
 
     A view of one is more often points of a grid, whose derivatives somebody asks for.
     """
@@ -92,9 +93,19 @@ def _is_meant_to_be_trained(node: Value) -> bool:
         return _is_made_to_be_trained(node)
     known = [leaf for leaf in leaves(node) if leaf.kind is not Kind.UNKNOWN or not leaf.assumed]
     return bool(known) and all(
-        _is_made_to_be_trained(leaf) and not leaf.name and leaf.storage is not node.storage
+        _is_loose(leaf)
+        or (_is_made_to_be_trained(leaf) and not leaf.name and leaf.storage is not node.storage)
         for leaf in known
     )
+
+
+def _is_loose(value: Value) -> bool:
+    """Whether it is a parameter under a name of its own that no module has:
+    `table = nn.Parameter(x)`.
+    """
+    parameter = value.parameter
+    is_made = value.kind is Kind.PARAMETER and bool(value.name)
+    return is_made and parameter is not None and parameter.module is None
 
 
 def _is_made_to_be_trained(node: Value) -> bool:
@@ -241,6 +252,11 @@ def _note_result(m: Machine, node: Value, call: Call) -> None:
     reaches those, and no gradient of it is asked for by name.
     """
     made_of = {id(leaf) for leaf in leaves(node)}
+    if any(
+        leaf.kind is Kind.PARAMETER and (not _is_loose(leaf) or _is_trained(m, leaf))
+        for leaf in leaves(node)
+    ):
+        return
     sinks = m.tape.of(tape.Backward)
     asked = [value for sink in sinks for value in sink.inputs or ()]
     if any(made_of & {id(leaf) for leaf in leaves(value)} for value in asked):

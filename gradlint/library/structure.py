@@ -52,11 +52,15 @@ def module_of(m: Machine, value: Abstract, call: Call) -> tape.Module | None:
 
 
 def contained(items: Abstract | None) -> Iterator[tuple[str, Abstract]]:
-    """What a container holds, by name."""
+    """What a container holds, by name; keys that are not known may read the same."""
     if isinstance(items, Sequence):
         yield from ((str(position), item) for position, item in enumerate(items.items))
     elif isinstance(items, Mapping):
-        yield from ((str(key), item) for key, item in items.items.items())
+        names: set[str] = set()
+        for position, (key, item) in enumerate(items.items.items()):
+            name = str(key) if str(key) not in names else f"{key} {position}"
+            names.add(name)
+            yield name, item
 
 
 def parts(value: Abstract) -> list[tuple[str, Abstract]]:

@@ -60,7 +60,8 @@ assert not torch.equal(kind.weight, before)
   known, which can be used anywhere.
 
 ## Limits
-A loss is what a loss function of torch gives, or a single number that is called one.
+A loss is what a loss function of torch gives, or a single number that is called one. What only a
+function makes one, and no name, is reported where it is computed from a forward that is trained.
 """
 
 from __future__ import annotations
@@ -117,12 +118,11 @@ class _Unused:
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every loss of a training step that is never part of what is back-propagated."""
-    found = _outermost(
-        [each for each in paths.some(_unused) if _is_never_used(_key(each[1].fact), paths)]
-    )
+    found = [each for each in paths.some(_unused) if _is_never_used(_key(each[1].fact), paths)]
     needed = {_key(fact) for fact in paths.some(used)}
     sinks = paths.some(Tape.backwards) if found else ()
     trained = distinct(leaf for sink in sinks for leaf in sink.leaves)
+    found = _outermost(found, trained)
     reported: set[_Key] = set()
     shared = {at for at, _ in needed}
     # in one round, and so in all
@@ -187,7 +187,7 @@ def _beside(tape: Tape) -> list[_Unused]:
     """
     sinks = [sink for sink in tape.backwards() if sink.sink != "autograd.grad"]
     first: dict[tuple[tuple[int, int], ...], Backward] = {}
-    for sink in sinks if tape.of(OptimizerStep) else ():
+    for sink in sinks if tape.of(OptimizerStep) or any(map(_is_stepped, sinks)) else ():
         first.setdefault(sink.iteration, sink)
     return [
         _Unused(fact, value, first[fact.iteration], sinks)
@@ -216,11 +216,14 @@ def _is_never_used(key: _Key, paths: Paths) -> bool:
     return bool(paths.never(lambda tape: key in _used_on(tape), May.BIND | May.BACKWARD))
 
 
-def _outermost(found: Sequence[tuple[Tape, _Unused]]) -> list[tuple[Tape, _Unused]]:
-    """Of one loss within another, the outer one."""
+def _outermost(
+    found: Sequence[tuple[Tape, _Unused]], trained: Sequence[Parameter]
+) -> list[tuple[Tape, _Unused]]:
+    """Of one loss within another, the outer one, unless it is named as a sum for the log."""
     inner = {
         id(value)
-        for _, outer in found
+        for tape, outer in found
+        if not _is_for_the_log(outer) or _trained_by_it_alone(outer, tape, trained)
         for value in graph(outer.loss)
         if _is_within(value, outer.loss)
     }
@@ -238,7 +241,13 @@ def _is_trained(beside: _Unused, tape: Tape) -> bool:
     before = [mode for mode in tape.of(TrainMode) if mode.order < beside.fact.order]
     if before and before[-1].training is False:
         return False
-    return any(_is_around(step, beside.fact) for step in _steps_after(tape, beside.sink))
+    steps = _steps_after(tape, beside.sink)
+    return _is_stepped(beside.sink) or any(_is_around(step, beside.fact) for step in steps)
+
+
+def _is_stepped(sink: Backward) -> bool:
+    """Whether a framework back-propagates, which steps an optimizer of its own afterwards."""
+    return sink.by_framework
 
 
 def _is_around(step: OptimizerStep, fact: Fact) -> bool:
@@ -274,17 +283,31 @@ def _trained_by_it_alone(unused: _Unused, tape: Tape, trained: Sequence[Paramete
 
 
 def _is_forgotten(unused: _Unused, measures: AbstractSet[_Key]) -> bool:
-    """Whether it is a loss by its name, and not a measure of what the other one is computed from at
-    last.
+    """Whether it is no loss for the log by its name, and not a measure of what the other one is
+    computed from at last.
+
+    What nothing but a function calls a loss can be an evaluation, unless it is computed from a
+    forward that is trained.
     """
-    name = unused.fact.detail or unused.loss.name
-    if not name or _MEASURES.search(name.lower()) or not unused.fact.detail:
+    name = unused.fact.detail
+    if _is_for_the_log(unused) or not (name or _is_beside(unused)):
         return False
     if all(leaf.assumed for leaf in graph(unused.loss) if leaf.is_leaf):
         return False
     if unused.fact.order < unused.sink.order and unused.sink.value.name == name:
         return unused.sink.value is not unused.loss
     return _key(unused.fact) not in measures
+
+
+def _is_beside(unused: _Unused) -> bool:
+    """Whether something that carries gradient goes into it and into what is back-propagated."""
+    trained = {id(value) for sink in unused.sinks for value in sink.graph if not value.is_leaf}
+    return any(id(value) in trained for value in graph(unused.loss))
+
+
+def _is_for_the_log(unused: _Unused) -> bool:
+    name = unused.fact.detail or unused.loss.name
+    return bool(name and _MEASURES.search(name.lower()))
 
 
 def _looks_back(unused: _Unused, tape: Tape) -> bool:

@@ -78,6 +78,21 @@ for x in torch.randn(5, 8, 4):
         weight -= 0.1 * weight.grad
 ```
 
+Or where it adds up the gradients itself:
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = model(x).square().mean()
+    for p, g in zip(model.parameters(), torch.autograd.grad(loss, list(model.parameters()))):
+        p.grad = g if p.grad is None else p.grad + g  # expect: GL501
+    optimizer.step()
+```
+
 ## Use instead
 ```python
 import torch
@@ -100,10 +115,11 @@ for x in torch.randn(5, 8, 4):
   another optimizer as well: a trunk that learns from all heads.
 - An optimizer that is handed to code that is not in view.
 - Updates by hand of what an optimizer holds, too, or with unknown code around them.
+- A gradient put in by hand, `p.grad = g`, which takes the place of the one before.
 
 ## Limits
 Where gradients are cleared on some paths and not on others, nothing is said. A traced run says
-nothing of updates by hand.
+nothing of updates by hand, nor of gradients that are added by hand.
 """
 
 from __future__ import annotations
@@ -115,6 +131,7 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Backward, Event, May, OptimizerStep, Tape, ZeroGrad, ancestors
 from gradlint_rules.accounts import Account, Key, Update, accounts, by_hand, key
+from gradlint_rules.added import Added, added_on
 from gradlint_rules.clearing import cleared_each_round
 from gradlint_rules.computed import foreign
 from gradlint_rules.leftover import left_overs
@@ -142,9 +159,46 @@ def check(paths: Paths) -> Iterator[Report]:
                 reported.add(own.at)
                 yield _report_left(account, own, other, [clearing, step])
     for account, update, sink in _never_cleared(by_hand(paths), paths):
-        if sink.at not in reported and not _may_be_cleared(account.tape, sink):
+        if sink.at not in reported and not _may_clear_before(account.tape, sink):
             reported.add(sink.at)
             yield _report_by_hand(update, sink)
+    yield from _added_by_hand(paths)
+
+
+def _added_by_hand(paths: Paths) -> Iterator[Report]:
+    """The gradients that the program adds itself to what a step has used already."""
+    found: dict[Key, Added] = {}
+    for tape in paths.some(lambda tape: [tape] if added_on(tape) else []):
+        for added in added_on(tape):
+            is_known = not added.optimizer.escapes and not _may_clear_before(tape, added.event)
+            if added.used is not None and is_known:
+                found.setdefault(key(added.event), added)
+    for place in sorted(found):
+        if _is_never_added_to_nothing(place, paths):
+            yield _report_added(found[place])
+
+
+def _is_never_added_to_nothing(place: Key, paths: Paths) -> bool:
+    return bool(paths.never(lambda tape: place in _added_to_nothing(tape), May.CLEAR))
+
+
+def _added_to_nothing(tape: Tape) -> set[Key]:
+    """The additions of a path that find cleared gradients behind a step."""
+    return {key(added.event) for added in added_on(tape) if added.used is None}
+
+
+def _report_added(found: Added) -> Report:
+    name = found.optimizer.name or found.optimizer.cls or "optimizer"
+    assert found.used is not None
+    message = (
+        f"this adds to gradients that `{name}` has used already: nothing clears them between two "
+        "steps"
+    )
+    help_ = f"Call `{name}.zero_grad()` before the first gradient of a step is added."
+    step = Related(found.used.at, "the step that used them", Role.STEP)
+    return Report(
+        found.event.at, message, help_, places(found.event.at, step), hints={NOT_SHOWN: "yes"}
+    )
 
 
 _Identity = tuple[Span, tuple[Span, ...], str, int]
@@ -224,13 +278,13 @@ def _report(account: Account, update: Update, sink: Backward) -> Report:
     return Report(sink.at, message, help_, related, hints=hints)
 
 
-def _may_be_cleared(tape: Tape, sink: Backward) -> bool:
+def _may_clear_before(tape: Tape, event: Event) -> bool:
     """Whether unknown code that ran before this backward may have cleared gradients: none that
     computed what is back-propagated, in this round or another.
     """
     computed = {id(value) for value in ancestors(*(each.value for each in tape.backwards()))}
     return any(
-        call.order < sink.order and id(call.result) not in computed
+        call.order < event.order and id(call.result) not in computed
         for call in foreign(tape)
         if call.iteration
     )

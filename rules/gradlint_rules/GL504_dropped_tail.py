@@ -45,12 +45,31 @@ for epoch in range(2):
             optimizer.zero_grad()
 ```
 
+So it is where the losses are gathered:
+
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses = []
+for x in torch.randn(10, 8, 4):
+    losses.append(model(x).square().mean())
+    if len(losses) == 4:  # expect: GL504
+        optimizer.zero_grad()
+        torch.stack(losses).mean().backward()
+        optimizer.step()
+        losses.clear()
+```
+
 ## What it does not report
 - A remainder that cannot exist: a number of batches that is cut to a multiple of N, a known length
   that N divides (of a tensor, or of a `DataLoader` whose dataset, batch size and `drop_last` are
   written down), or one that the program rules out itself (`assert len(loader) % n == 0`).
 - A step behind the loop that uses what is left.
 - Loops without an end, and loops that are left by `break`.
+- Losses of a sequence whose state is carried on: what is left is shorter than a window.
 
 ## Limits
 Dividing the shorter last window by N is not reported: it is what Lightning and Accelerate do, too.
@@ -59,12 +78,15 @@ Dividing the shorter last window by N is not reported: it is what Lightning and 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
-from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
+from gradlint.finding import NOT_SHOWN, Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, End, May, Tape
+from gradlint_rules.accounts import Key, key
 from gradlint_rules.cached import of_tape
+from gradlint_rules.gathered import Lost, flushed_on, lost_on
 from gradlint_rules.remainders import with_the_rest
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.windows import (
@@ -90,6 +112,33 @@ def check(paths: Paths) -> Iterator[Report]:
     for left in paths.some(_left_over):
         found.setdefault(left.accumulation.gate.at, _report(left))
     yield from (found[at] for at in sorted(found) if _is_never_flushed(at, paths))
+    yield from _gathered(paths, set(found))
+
+
+def _gathered(paths: Paths, reported: AbstractSet[Span]) -> Iterator[Report]:
+    """Every condition behind which losses are left that are gathered for one backward."""
+    found: dict[Key, Lost] = {}
+    for lost in paths.some(lambda tape: () if _comes_out_even(tape) else lost_on(tape)):
+        found.setdefault(key(lost.gathered.gate), lost)
+    for place in sorted(found):
+        if place[0] not in reported and _is_never_used(place, paths):
+            yield _report_gathered(found[place])
+
+
+def _is_never_used(gate: Key, paths: Paths) -> bool:
+    """Whether no path back-propagates the losses that are left, whatever was not run."""
+    return bool(paths.never(lambda tape: gate in flushed_on(tape), May.BACKWARD))
+
+
+def _report_gathered(lost: Lost) -> Report:
+    gate, sink = lost.gathered.gate, lost.gathered.sinks[-1]
+    fails = "does not hold" if gate.detail == "true" else "holds"
+    message = (
+        f"the losses of the last rounds are not back-propagated when `{gate.text}` {fails} at the "
+        "end of the loop: they are lost"
+    )
+    help_ = "Back-propagate what is left behind the loop, too."
+    return Report(gate.at, message, help_, places(gate.at, to_sink(sink)), hints={NOT_SHOWN: "yes"})
 
 
 def _left_over(tape: Tape) -> Iterator[Leftover]:

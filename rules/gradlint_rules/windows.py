@@ -95,7 +95,7 @@ class Accumulation:
             return False
         first = self.windows[0].update
         return self.filled(first) == 1 and all(
-            _round(sink, self.loop) is not None for sink in first.fresh
+            round_of(sink, self.loop) is not None for sink in first.fresh
         )
 
     def filled(self, update: Update) -> int:
@@ -117,12 +117,12 @@ def accumulations_on(tape: Tape) -> list[Accumulation]:
     updated = [account for account in accounts_on(tape) if account.updates]
     return (
         [found for account in updated for found in _of(account)]
-        if updated and _is_uniform(tape)
+        if updated and is_uniform(tape)
         else []
     )
 
 
-def _is_uniform(tape: Tape) -> bool:
+def is_uniform(tape: Tape) -> bool:
     """Whether no branch that is free to go either way goes both ways."""
     sides: dict[Span, bool] = {}
     return all(
@@ -162,12 +162,14 @@ def _accumulation(
     account: Account, sink: Backward, step: OptimizerStep, loop: int, depth: int
 ) -> Accumulation | None:
     sinks = [
-        one for one in account.backwards if key(one) == key(sink) and _round(one, loop) is not None
+        one
+        for one in account.backwards
+        if key(one) == key(sink) and round_of(one, loop) is not None
     ]
     steps = [
         update
         for update in account.updates
-        if key(update.step) == key(step) and _round(update.step, loop) is not None
+        if key(update.step) == key(step) and round_of(update.step, loop) is not None
     ]
     if any(one.order < (account.optimizer.order or 0) for one in sinks):
         return None  # another optimizer used these
@@ -175,7 +177,7 @@ def _accumulation(
     stepped = _rounds([update.step for update in steps], loop)
     if not in_rounds - stepped or _alternates(account, loop, in_rounds, stepped):
         return None
-    gate = _gate(account.tape, step, loop, sorted(in_rounds), stepped)
+    gate = gate_of(account.tape, step, loop, sorted(in_rounds), stepped)
     windows = [_window(update, sink, loop) for update in steps] if gate is not None else []
     fed = tuple(window for window in windows if window.fresh or window.lost)
     if gate is None or not fed:
@@ -185,7 +187,7 @@ def _accumulation(
 
 def _rounds(events: Iterable[Event], loop: int) -> set[int]:
     """In which iterations of a loop some events stand."""
-    return {number for event in events if (number := _round(event, loop)) is not None}
+    return {number for event in events if (number := round_of(event, loop)) is not None}
 
 
 def _alternates(account: Account, loop: int, rounds: set[int], stepped: set[int]) -> bool:
@@ -194,7 +196,7 @@ def _alternates(account: Account, loop: int, rounds: set[int], stepped: set[int]
     """
     turns: dict[int, set[int]] = {}
     for step in account.tape.of(OptimizerStep):
-        if (number := _round(step, loop)) is not None:
+        if (number := round_of(step, loop)) is not None:
             turns.setdefault(id(step.optimizer), set()).add(number)
     others = (own for own in turns.values() if not own & stepped)
     return rounds - stepped <= set[int]().union(*others)
@@ -202,26 +204,27 @@ def _alternates(account: Account, loop: int, rounds: set[int], stepped: set[int]
 
 def _window(update: Update, sink: Backward, loop: int) -> Window:
     def belongs(other: Backward) -> bool:
-        return key(other) == key(sink) and _round(other, loop) is not None
+        return key(other) == key(sink) and round_of(other, loop) is not None
 
     fresh = tuple(one for one in update.fresh if belongs(one))
     lost = tuple((wiped.sink, wiped.clearing) for wiped in update.wiped if belongs(wiped.sink))
     return Window(update, fresh, lost)
 
 
-def _round(event: Event, loop: int) -> int | None:
+def round_of(event: Event, loop: int) -> int | None:
+    """In which round of a loop an event stands."""
     return next((number for owner, number in event.iteration if owner == loop), None)
 
 
-def _gate(
-    tape: Tape, step: OptimizerStep, loop: int, rounds: list[int], stepped: set[int]
+def gate_of(
+    tape: Tape, step: Event, loop: int, rounds: list[int], stepped: set[int]
 ) -> Fact | None:
     """The condition that holds in the rounds with a step and in no other: the last one before the
     step.
     """
     sides: dict[Key, dict[int, tuple[Fact, set[str]]]] = {}
     for event in tape.facts("branch"):
-        number = _round(event, loop)
+        number = round_of(event, loop)
         if number is not None:
             sides.setdefault(key(event), {}).setdefault(number, (event, set()))[1].add(event.detail)
     found = [
@@ -234,7 +237,7 @@ def _gate(
     return max(near or found, key=lambda gate: (gate.at.line, gate.at.column), default=None)
 
 
-def _decides_on(gate: Fact, step: OptimizerStep) -> bool:
+def _decides_on(gate: Fact, step: Event) -> bool:
     """Whether the step hangs on a branch: it stands inside its statement, or behind one that can
     leave.
     """
@@ -261,7 +264,7 @@ def is_counted(accumulation: Accumulation) -> bool:
     rounds = sorted(
         number
         for window in accumulation.windows
-        if (number := _round(window.update.step, accumulation.loop)) is not None
+        if (number := round_of(window.update.step, accumulation.loop)) is not None
     )
     return all(later - earlier > 1 for earlier, later in itertools.pairwise(rounds[:-1]))
 
@@ -278,10 +281,10 @@ class Leftover:
 def leftover(accumulation: Accumulation) -> Leftover | None:
     """What the last window of the loop leaves behind; None where a step after the loop uses it."""
     tape = accumulation.tape
-    end = _end_of(tape, accumulation.loop)
+    end = end_of(tape, accumulation.loop)
     last = accumulation.windows[-1].update.step
     left = tuple(sink for sink in accumulation.sinks if sink.order > last.order)
-    if end is None or not left or _is_endless(tape, accumulation.sinks[0], end):
+    if end is None or not left or is_endless(tape, accumulation.sinks[0], end):
         return None
     kinds, clearings = {key(sink) for sink in left}, accumulation.clearings
     # a framework's hook for the end of an epoch runs in the last round
@@ -301,7 +304,7 @@ def leftover(accumulation: Accumulation) -> Leftover | None:
 
 def continues(accumulation: Accumulation) -> bool:
     """Whether a window that the end of the loop leaves open is filled by the next loop."""
-    end = _end_of(accumulation.tape, accumulation.loop)
+    end = end_of(accumulation.tape, accumulation.loop)
     last = accumulation.windows[-1].update.step
     if end is None or not any(sink.order > last.order for sink in accumulation.sinks):
         return False
@@ -338,15 +341,15 @@ def _goes_on(accumulation: Accumulation, after: Backward) -> bool:
 def _stepped(accumulation: Accumulation, loop: int) -> set[int]:
     """In which rounds of a loop the steps come."""
     updates = accumulation.account.updates
-    return {number for update in updates if (number := _round(update.step, loop)) is not None}
+    return {number for update in updates if (number := round_of(update.step, loop)) is not None}
 
 
-def _is_endless(tape: Tape, first: Event, end: Event) -> bool:
+def is_endless(tape: Tape, first: Event, end: Event) -> bool:
     """Whether what the loop runs over goes on for ever, and was only left."""
     return any(first.order <= fact.order < end.order for fact in tape.facts("endless"))
 
 
-def _end_of(tape: Tape, loop: int) -> Iteration | None:
+def end_of(tape: Tape, loop: int) -> Iteration | None:
     """The end of the last round of a loop."""
     rounds = (event for event in tape.of(Iteration) if event.loop == loop)
     return next((event for event in rounds if not event.begins and event.last), None)

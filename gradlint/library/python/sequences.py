@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradlint import tape
 from gradlint.interpret import comparing
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import method
-from gradlint.interpret.values import FALSE, NONE, Abstract, Call, Const, Object, Sequence, member
+from gradlint.interpret.values import (
+    FALSE,
+    NONE,
+    Abstract,
+    Call,
+    Const,
+    Object,
+    Sequence,
+    Tensor,
+    member,
+)
 from gradlint.library.python.iterators import first
 from gradlint.library.python.lazies import following, listed, order
 from gradlint.library.python.results import argument, constant, fresh, place, plain, text
@@ -49,6 +60,9 @@ def append(m: Machine, receiver: Sequence, call: Call) -> Abstract:
         if not kept_before(m, receiver, value):
             receiver.items.append(value)
             _forget(receiver)
+            if isinstance(value, Tensor) and value.node.records:
+                at = call.frame.span(call.node)
+                m.emit(tape.Fact(at=at, what="gathered", value=value.node))
         m.appended[id(receiver)] = place(call)
         noted(m, call, value)
     return NONE
