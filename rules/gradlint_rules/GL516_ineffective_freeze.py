@@ -57,11 +57,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Finding, Fix, Severity
+from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import Fact, Tape, Value
-from gradlint_rules.structure import frozen
+from gradlint.tape import Fact, OptimizerMade, Tape, Value
+from gradlint_rules.structure import frozen, without_frozen
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import places
 
@@ -97,11 +97,12 @@ _WHY = {
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every freezing in vain of what a later backward trains."""
-    for fact in paths.some(_frozen_in_vain):
+    for fact, holders in paths.some(_frozen_in_vain):
         unknown = f"sets `{fact.detail}`, which torch does not know", "Write `requires_grad`."
         why, advice = _WHY.get(fact.detail, unknown)
         message = f"`{fact.text}` {why}: these parameters go on training"
-        yield Report(fact.at, message, advice, places(fact.at))
+        lines = " ".join(str(each.line) for each in holders if each.path == fact.at.path)
+        yield Report(fact.at, message, advice, places(fact.at), hints={"optimizers": lines})
     for fact in paths.some(_stays_frozen):
         message = (
             f"`{fact.text}` sets an attribute of the module that nothing reads: its parameters "
@@ -133,8 +134,10 @@ def _stays_frozen(tape: Tape) -> Iterator[Fact]:
             yield own[0]
 
 
-def _frozen_in_vain(tape: Tape) -> Iterator[Fact]:
-    """The freezings of what a later backward of the path trains."""
+def _frozen_in_vain(tape: Tape) -> Iterator[tuple[Fact, list[Span]]]:
+    """The freezings of what a later backward of the path trains, and where an optimizer is given it
+    afterwards.
+    """
     trained = {
         id(leaf.parameter): sink.order
         for sink in tape.backwards()
@@ -148,7 +151,8 @@ def _frozen_in_vain(tape: Tape) -> Iterator[Fact]:
             and trained.get(id(own), -1) > fact.order
             and not _is_of_its_own(tape, fact)
         ):
-            yield fact
+            made = (event.optimizer for event in tape.of(OptimizerMade) if event.order > fact.order)
+            yield fact, [each.at for each in made if each.holds(own)]
 
 
 def _thawed_in_vain(tape: Tape) -> Iterator[Fact]:
@@ -184,5 +188,6 @@ def _is_left_out(tape: Tape, value: Value | None) -> bool:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Freezes the parameters."""
-    return unsafe("Freeze the parameters", frozen(finding, source))
+    """Freezes the parameters, and gives no optimizer what is frozen by then."""
+    edits = (*frozen(finding, source), *without_frozen(finding, source))
+    return unsafe("Freeze the parameters", edits)

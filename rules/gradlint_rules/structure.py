@@ -300,3 +300,19 @@ def frozen(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         ):
             return (source.rewrite(statement, f"{source.text(flag)} = {source.text(meant)}"),)
     raise NoFixError("what is meant is not clear")
+
+
+def without_frozen(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`model.parameters()`, which an optimizer is given after a freezing, as those that are to be
+    trained.
+    """
+    lines = {int(line) for line in finding.hints.get("optimizers", "").split()}
+    edits: list[Edit] = []
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and node.lineno in lines and node.args:
+            given = node.args[0]
+            match given:
+                case ast.Call(func=ast.Attribute(attr="parameters"), args=[], keywords=[]):
+                    text = f"[p for p in {source.text(given)} if p.requires_grad]"
+                    edits.append(source.replace(given, text))
+    return tuple(edits)
