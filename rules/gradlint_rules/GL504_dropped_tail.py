@@ -27,24 +27,6 @@ for epoch in range(2):
             optimizer.zero_grad()
 ```
 
-## Use instead
-```python
-import torch
-
-torch.manual_seed(0)
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-accumulate = 4
-for epoch in range(2):
-    batches = torch.randn(10, 8, 4)
-    for i, x in enumerate(batches):
-        loss = model(x).square().mean() / accumulate
-        loss.backward()
-        if (i + 1) % accumulate == 0 or i + 1 == len(batches):
-            optimizer.step()
-            optimizer.zero_grad()
-```
-
 So it is where the losses are gathered:
 
 ```python
@@ -61,6 +43,24 @@ for x in torch.randn(10, 8, 4):
         torch.stack(losses).mean().backward()
         optimizer.step()
         losses.clear()
+```
+
+## Use instead
+```python
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulate = 4
+for epoch in range(2):
+    batches = torch.randn(10, 8, 4)
+    for i, x in enumerate(batches):
+        loss = model(x).square().mean() / accumulate
+        loss.backward()
+        if (i + 1) % accumulate == 0 or i + 1 == len(batches):
+            optimizer.step()
+            optimizer.zero_grad()
 ```
 
 ## What it does not report
