@@ -173,8 +173,8 @@ def _accumulation(
     ]
     if any(one.order < (account.optimizer.order or 0) for one in sinks):
         return None  # another optimizer used these
-    in_rounds = _rounds(sinks, loop)
-    stepped = _rounds([update.step for update in steps], loop)
+    in_rounds = rounds_of(sinks, loop)
+    stepped = rounds_of([update.step for update in steps], loop)
     if not in_rounds - stepped or _alternates(account, loop, in_rounds, stepped):
         return None
     gate = gate_of(account.tape, step, loop, sorted(in_rounds), stepped)
@@ -185,7 +185,7 @@ def _accumulation(
     return Accumulation(account, loop, depth, gate, tuple(sinks), fed)
 
 
-def _rounds(events: Iterable[Event], loop: int) -> set[int]:
+def rounds_of(events: Iterable[Event], loop: int) -> set[int]:
     """In which iterations of a loop some events stand."""
     return {number for event in events if (number := round_of(event, loop)) is not None}
 
