@@ -55,8 +55,10 @@ def name_value(m: Machine, value: Abstract, name: str) -> None:
         return
     if isinstance(value, Tensor):
         value.node.name = value.node.name or name
-        if value.node.parameter is not None and not value.node.parameter.name:
-            value.node.parameter.name = name
+        parameter = value.node.parameter
+        # one without a name stands for all of its module: `for p in model.parameters():`
+        if parameter is not None and parameter.module is None and not parameter.name:
+            parameter.name = name
     elif isinstance(value, Unknown):
         known = m.nodes.get(value.symbol)
         if known is not None:

@@ -127,7 +127,8 @@ def _left_to_train(m: Machine, own: tape.Value) -> tape.Value:
     if symbol not in left:
         assert own.parameter is not None
         made = dataclasses.replace(own)
-        made.parameter = dataclasses.replace(own.parameter, number=own.parameter.number + 1)
+        rest = tape.Module(f"the rest of {_module_of(own).path}", unseen=True)
+        made.parameter = dataclasses.replace(own.parameter, module=rest)
         left[symbol] = made
     return left[symbol]
 
