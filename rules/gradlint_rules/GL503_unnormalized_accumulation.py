@@ -124,7 +124,7 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def check(paths: Paths) -> Iterator[Report]:
     """Every loss that is back-propagated whole in several rounds before one step."""
     reported: set[Span] = set()
-    for account, update, sinks, count, hints in (*_counted(paths), *_inner(paths)):
+    for account, update, sinks, count, hints in _windows(paths):
         sink = sinks[0]
         if sink.at in reported or not is_whole_mean(sinks):
             continue
@@ -137,6 +137,29 @@ def check(paths: Paths) -> Iterator[Report]:
 
 
 _Found = tuple[Account, Update, tuple[Backward, ...], str, Mapping[str, str]]  # the last: hints
+
+
+def _windows(paths: Paths) -> Iterator[_Found]:
+    yield from _counted(paths)
+    yield from _inner(paths)
+    yield from _of_accelerators(paths)
+
+
+def _of_accelerators(paths: Paths) -> Iterator[_Found]:
+    """Windows that Accelerate's `accumulate` closes, of losses that its `backward` did not divide;
+    as only a run shows them.
+    """
+    for account in accounts(paths):
+        facts = account.tape.facts("accelerator-divides") if account.tape.traced else ()
+        sizes = {int(fact.detail) for fact in facts}
+        shares = {id(fact.value) for fact in account.tape.facts("share-of-window")}
+        for update in account.updates if account.tape.facts("accelerator-accumulates") else ():
+            of_window = len(update.fresh) in sizes and len({*map(key, update.fresh)}) == 1
+            given = (value for sink in update.fresh for value in sink.graph)
+            if of_window and not any(id(value) in shares for value in given):
+                said = f"once in {len(update.fresh)} rounds of `accumulate`"
+                yield account, update, update.fresh, said, {}
+                break
 
 
 def _counted(paths: Paths) -> Iterator[_Found]:
@@ -316,7 +339,8 @@ def _is_divided(tape: Tape, sinks: Sequence[Backward], step: OptimizerStep) -> b
     between = range(sinks[0].order, step.order)
     if any(event.order in between and is_gradient(event.before) for event in tape.of(InPlace)):
         return True
-    return any(event.order in between and event.reads_only for event in tape.of(Clip))
+    reads = (clip for clip in tape.of(Clip) if clip.reads_only and not clip.by_library)
+    return any(clip.order in between for clip in reads)
 
 
 def _report(
