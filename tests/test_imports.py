@@ -32,6 +32,7 @@ LAYERS = (
 ALONE: dict[str, set[str]] = {
     "rules/": {
         "dataclass",
+        "evidence",
         "names",
         "operations",
         "owners",
