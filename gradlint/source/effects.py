@@ -124,7 +124,11 @@ class Summary:
 
     @property
     def trains(self) -> bool:
-        """Whether it calls a method that is a part of a training step."""
+        """Whether it calls a method that is a part of a training step, or has a backward at hand:
+        `run = loss.backward`.
+        """
+        if any(EVENTS[name] & May.BACKWARD for name in EVENTS.keys() & self.attributes):
+            return True
         names = (call.name for call in self.does.calls if call.is_method)
         return any(name in STAGES or EVENTS.get(name, May(0)) & ~May.HOLD for name in names)
 
