@@ -175,34 +175,3 @@ def test_a_loop_over_the_layers_of_a_model_is_no_evaluation(tmp_path: pathlib.Pa
     found = analyze([program], select=lambda code: code == "GL305").findings
     lines = LAYERED.splitlines()
     assert [lines[finding.at.line - 1].partition("#")[2] for finding in found] == [" here"]
-
-
-GIVEN = """\
-import torch
-from torch.nn import functional as F
-
-def fit(model, optimizer, season, plots):
-    {trains}
-    missed = 0.0
-    model.eval()
-    for damp, grown in plots:  # here
-        missed += F.l1_loss(model(damp), grown).item()
-    return missed
-"""
-TRAINS = """\
-model.train()
-    for damp, grown in season:
-        optimizer.zero_grad()
-        F.mse_loss(model(damp), grown).backward()
-        optimizer.step()"""
-
-
-@pytest.mark.parametrize(("trains", "lines"), [(TRAINS, [" here"]), ("F.relu(season)", [])])
-def test_a_model_that_a_function_is_given_has_what_it_trains(
-    trains: str, lines: list[str], tmp_path: pathlib.Path
-) -> None:
-    program = tmp_path / "moss.py"
-    written = GIVEN.format(trains=trains)
-    program.write_text(written)
-    found = analyze([program], select=lambda code: code == "GL305").findings
-    assert [written.splitlines()[each.at.line - 1].partition("#")[2] for each in found] == lines

@@ -45,13 +45,12 @@ with torch.no_grad():
 
 ## Limits
 A loop is taken to be an evaluation where the model is in eval mode. A function that is given an
-unknown model says nothing of the mode that its callers are in, nor of what the model has to train,
-unless it trains the model itself.
+unknown model says nothing of the mode that its callers are in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gradlint.finding import Related, Severity, Span
@@ -112,9 +111,7 @@ def _recorded(tape: Tape) -> list[tuple[ModuleCall, TrainMode, bool]]:
     return [
         (call, mode, call.iteration[-1][0] in training or id(call.result) in trained)
         for call, mode in calls
-        if call.iteration
-        and len(call.iteration) == depths[_eval(mode)]
-        and _is_recorded(call, trained)
+        if call.iteration and len(call.iteration) == depths[_eval(mode)] and _is_recorded(call)
     ]
 
 
@@ -125,15 +122,12 @@ def _eval(mode: TrainMode) -> object:
     return mode.at, mode.stack, mode.iteration
 
 
-def _is_recorded(call: ModuleCall, learned: Container[int]) -> bool:
-    """Whether a call makes a graph: of parameters that are in view, or that a backward of the path
-    has come to.
-    """
+def _is_recorded(call: ModuleCall) -> bool:
     result = call.result
     return (
         result is not None
         and result.requires_grad
-        and any(not leaf.assumed or id(leaf) in learned for leaf in leaves(result))
+        and not all(leaf.assumed for leaf in leaves(result))
     )
 
 
