@@ -365,6 +365,10 @@ def as_tensor(m: Machine, abstract: Abstract, node: ir.Node, frame: Frame) -> Te
                 if isinstance(abstract, Const)
                 else batch(m, "input", node, frame)
             )
+            if isinstance(abstract, Unknown):
+                known.node.text = key.text
+                if abstract.type == "bool":
+                    known.node.dtype = DType.BOOL
         else:
             known = Tensor(made)
             made.storage = made.storage or Storage()
