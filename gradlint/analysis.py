@@ -133,7 +133,7 @@ def _forget_others(kept: Cache, files: Iterable[Path], inside: Collection[Path])
 
 def _written(paths: Iterable[Path], texts: Mapping[Path, str]) -> Mapping[Path, Sequence[Written]]:
     """The calls of `backward` in these files, which are not entered."""
-    from gradlint.program.entries import backwards
+    from gradlint.program.backwards import backwards
     from gradlint.source.parse import Source, parse
 
     found: dict[Path, Sequence[Written]] = {}

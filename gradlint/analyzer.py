@@ -21,7 +21,8 @@ from gradlint.interpret.running import run_entry, run_more
 from gradlint.interpret.session import Session
 from gradlint.paths import Paths
 from gradlint.program import callers
-from gradlint.program.entries import Entry, Ran, backwards, entries, in_order
+from gradlint.program.backwards import backwards
+from gradlint.program.entries import Entry, Ran, entries, in_order
 from gradlint.program.imports import in_package
 from gradlint.program.modules import Program
 from gradlint.program.parts import NOTHING, Part

@@ -140,7 +140,7 @@ def _edits(
     }
     if not at_hand:
         return {}
-    from gradlint.program.modules import edited
+    from gradlint.program.edits import edited
 
     return {path: edited(path, record.parts, texts.get(path)) for path, record in at_hand.items()}
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import arguments, chances, tensors
+from gradlint.interpret import arguments, chances, copies, tensors
 from gradlint.interpret.symbols import Symbol, Test
 from gradlint.interpret.values import (
     Abstract,
@@ -140,7 +140,7 @@ def of_unknown(
         return Unknown(symbol, data=True, origin=origin, type=_kind(left, right))
     is_beside_data = not isinstance(other, Unknown) or other.data
     if base.data and is_beside_data and not isinstance(other, Instance | Object):
-        origin = tensors.python(m, "python", [left, right], node, frame)
+        origin = copies.python(m, "python", [left, right], node, frame)
         return Unknown(symbol, data=True, origin=origin)
     # args.height // 2 ** encoder.levels
     is_of_sizes = op == "//" or (op == "**" and isinstance(left, Const))
@@ -201,7 +201,7 @@ def _of_numbers(
     m: Machine, op: str, left: Abstract, right: Abstract, node: ir.Node, frame: Frame
 ) -> Value | None:
     """What was copied out of tensors and is reckoned with, if one of two numbers was."""
-    made = tensors.python(m, "python", [left, right], node, frame)
+    made = copies.python(m, "python", [left, right], node, frame)
     if made is not None and op == "/":
         sides = (
             side.value if isinstance(side, Const) else getattr(side, "origin", None)

@@ -12,11 +12,12 @@ from gradlint.interpret import (
     tensors,
 )
 from gradlint.interpret.arithmetic import ARITHMETIC, OPERATIONS, is_scalar
+from gradlint.interpret.items import set_item
 from gradlint.interpret.names import lookup_name
 from gradlint.interpret.operators import SPECIAL, binary
 from gradlint.interpret.registry import find_method
 from gradlint.interpret.scopes import Frame
-from gradlint.interpret.storage import bind, set_attribute, set_item
+from gradlint.interpret.storage import bind, set_attribute
 from gradlint.interpret.subscripts import item
 from gradlint.interpret.tables import EXECUTE, handles
 from gradlint.interpret.values import (

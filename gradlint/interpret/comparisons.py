@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import comparing, conditions, emptied, tensors
+from gradlint.interpret import comparing, conditions, copies, emptied, tensors
 from gradlint.interpret.operands import collated
 from gradlint.interpret.registry import find_method, notify
 from gradlint.interpret.tables import EVALUATE, handles
@@ -118,7 +118,7 @@ def compare_values(
     ):
         result.type, result.origin = (
             "array",
-            tensors.python(m, "python", [left, right], node, frame),
+            copies.python(m, "python", [left, right], node, frame),
         )
     return result
 

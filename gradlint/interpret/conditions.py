@@ -395,11 +395,3 @@ def test_key(operand: object) -> object:
     except TypeError:
         return repr(operand)
     return (type(operand), operand)
-
-
-def is_collated(symbol: Symbol) -> bool:
-    """Whether it is a batch of a loader, or an item of one, of any depth."""
-    part: Symbol | None = symbol
-    while part is not None and isinstance(part.key, tuple) and part.key[0] == "item":
-        part = part.source
-    return part is not None and isinstance(part.key, tuple) and part.key[0] == "batch"

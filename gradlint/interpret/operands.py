@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import conditions, tensors
+from gradlint.interpret import symbols, tensors
 from gradlint.interpret.values import (
     Abstract,
     Const,
@@ -41,4 +41,4 @@ def is_collated(m: Machine, value: Abstract) -> bool:
     ):
         return False
     is_given = bool(m.session.contract) and value.type == "tensor"
-    return is_given or conditions.is_collated(m.symbol(value))
+    return is_given or symbols.is_collated(m.symbol(value))

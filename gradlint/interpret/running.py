@@ -29,7 +29,8 @@ from gradlint.interpret.paths import Oracle, Restart
 from gradlint.interpret.session import MOST_STEPS, RESTARTS, Session
 from gradlint.interpret.symbols import Symbol
 from gradlint.paths import Paths
-from gradlint.program.entries import Entry, is_test, steps
+from gradlint.program.backwards import steps
+from gradlint.program.entries import Entry, is_test
 from gradlint.program.modules import Program
 from gradlint.program.sources import Source
 

@@ -14,9 +14,10 @@ from gradlint.interpret.generators import run_context
 from gradlint.interpret.keys import key_of
 from gradlint.interpret.lineage import canonical
 from gradlint.interpret.machine import Raised
+from gradlint.interpret.placing import put_away
 from gradlint.interpret.registry import find_attribute, notify
 from gradlint.interpret.scopes import BREAK, CONTINUE, Frame, Signal
-from gradlint.interpret.storage import assign, put_away, set_attribute
+from gradlint.interpret.storage import assign, set_attribute
 from gradlint.interpret.tables import EXECUTE, handles
 from gradlint.interpret.values import (
     NONE,

@@ -10,6 +10,7 @@ from gradlint.interpret import (
     axes,
     chances,
     conditions,
+    copies,
     counts,
     memory,
     saving,
@@ -96,7 +97,7 @@ def item(m: Machine, target: Abstract, index: Abstract, node: ir.Node, frame: Fr
             ):
                 kind = "array" if index.type == "array" else found.type
                 found = replace(
-                    found, origin=tensors.python(m, "python", [index], node, frame), type=kind
+                    found, origin=copies.python(m, "python", [index], node, frame), type=kind
                 )
             return found
         case Const() if isinstance(target.value, str | bytes) and isinstance(index, Const):
@@ -221,7 +222,7 @@ def _looked_up(
         found = Const(item.value, item.at)
         m.state.setdefault("found constants", {})[id(found)] = found
         return found
-    origin = tensors.python(m, "python", [index], node, frame)
+    origin = copies.python(m, "python", [index], node, frame)
     return Unknown(m.unknown(frame.text(node)).symbol, data=True, origin=origin, type="number")
 
 

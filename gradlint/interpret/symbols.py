@@ -102,3 +102,11 @@ class Test:
 
     def __invert__(self) -> Test:
         return Test(self.subject, self.relation, self.operand, not self.negated)
+
+
+def is_collated(symbol: Symbol) -> bool:
+    """Whether it is a batch of a loader, or an item of one, of any depth."""
+    part: Symbol | None = symbol
+    while part is not None and isinstance(part.key, tuple) and part.key[0] == "item":
+        part = part.source
+    return part is not None and isinstance(part.key, tuple) and part.key[0] == "batch"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import arguments, conditions, memory, shapes, tensors
+from gradlint.interpret import arguments, conditions, copies, memory, shapes, tensors
 from gradlint.interpret.dtypes import dtype_of
 from gradlint.interpret.registry import (
     function,
@@ -206,7 +206,7 @@ def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
     """A tensor of copied values: a constant, data, or the end of a route."""
     node, frame = call.node, call.frame
     dtype = dtype_of(call.kwargs.get("dtype")) or _literal_dtype(call.name, content)
-    if content is not None and tensors.is_no_tensor(m, content):
+    if content is not None and copies.is_no_tensor(m, content):
         # whether this path is taken, who knows
         return tensors.as_tensor(m, m.unknown(frame.text(node)), node, frame)
     origins = tensors.sources(m, [content], node, frame) if content is not None else []

@@ -1,4 +1,4 @@
-"""Methods that change nothing in place, called as a statement: `x.detach()` alone on its line."""
+"""Statements whose result is dropped: `x.detach()` by itself, `loss.backward` without its call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradlint.interpret.registry import (
     on,
 )
 from gradlint.interpret.symbols import Symbol
-from gradlint.interpret.values import Abstract, Tensor, Unknown
+from gradlint.interpret.values import Abstract, Bound, Builtin, Tensor, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.ir.walk import within
 from gradlint.library.effects import lookup
@@ -131,3 +131,31 @@ def _made_by(value: tape.Value) -> str:
     while value.op.startswith("torch.Tensor.") and value.inputs:
         value = value.inputs[0]
     return value.op
+
+
+@on("discarded")
+def written_and_dropped(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """`memory[mask].zero_()` as a statement: rows that were copied for it are written, and given
+    up.
+    """
+    writes = m.tape.of(tape.InPlace) if isinstance(value, Tensor) else ()
+    event = writes[-1] if writes else None
+    if event is None or event.after is not getattr(value, "node", None) or event.before.name:
+        return
+    if {tape.COMPUTED_ANEW, "selection"} <= event.before.flags:
+        m.emit(tape.Fact(at=event.at, what="lost-write", value=event.before, text=frame.text(node)))
+
+
+@on("discarded")
+def not_called(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
+    """`loss.backward` as a statement: the method is looked up, and nothing is done."""
+    if (
+        isinstance(node, ir.Attribute)
+        and node.name in ("backward", "step")
+        and isinstance(value, Bound | Builtin)
+    ):
+        m.emit(
+            tape.Fact(
+                at=frame.span(node), what="not-called", detail=node.name, text=frame.text(node)
+            )
+        )

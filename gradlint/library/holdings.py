@@ -9,8 +9,6 @@ from gradlint import tape
 from gradlint.interpret.registry import on
 from gradlint.interpret.values import (
     Abstract,
-    Bound,
-    Builtin,
     Call,
     Instance,
     Mapping,
@@ -19,7 +17,6 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
-from gradlint.ir import nodes as ir
 from gradlint.library.creation import WRITTEN_OUT
 from gradlint.library.python import records
 from gradlint.library.structure import is_module, is_parameter, named_parameters, unknown_parameters
@@ -28,7 +25,6 @@ from gradlint.tape import Cut, Kind, Value, leaves
 if TYPE_CHECKING:
     from gradlint.finding import Span
     from gradlint.interpret.machine import Machine
-    from gradlint.interpret.scopes import Frame
 MAX_DEPTH = 3  # how deep containers are searched for modules
 
 
@@ -322,34 +318,6 @@ def loaded(m: Machine, parameter: Tensor, source: Tensor, call: Call) -> None:
             text=text,
         )
     )
-
-
-@on("discarded")
-def written_and_dropped(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
-    """`memory[mask].zero_()` as a statement: rows that were copied for it are written, and given
-    up.
-    """
-    writes = m.tape.of(tape.InPlace) if isinstance(value, Tensor) else ()
-    event = writes[-1] if writes else None
-    if event is None or event.after is not getattr(value, "node", None) or event.before.name:
-        return
-    if {tape.COMPUTED_ANEW, "selection"} <= event.before.flags:
-        m.emit(tape.Fact(at=event.at, what="lost-write", value=event.before, text=frame.text(node)))
-
-
-@on("discarded")
-def not_called(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> None:
-    """`loss.backward` as a statement: the method is looked up, and nothing is done."""
-    if (
-        isinstance(node, ir.Attribute)
-        and node.name in ("backward", "step")
-        and isinstance(value, Bound | Builtin)
-    ):
-        m.emit(
-            tape.Fact(
-                at=frame.span(node), what="not-called", detail=node.name, text=frame.text(node)
-            )
-        )
 
 
 @on("used up")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import memory, tensors
+from gradlint.interpret import copies, memory, tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import (
     attribute,
@@ -32,7 +32,7 @@ def copied_out(m: Machine, tensor: Tensor, call: Call) -> Abstract:
         # torch refuses it, so that nobody gives a prediction
         raise Raised(Object("builtins.RuntimeError", at), at)
     kind = "array" if call.called in ("numpy", "tolist", "__array__") else "number"
-    number = tensors.number(m, tensor, f"torch.Tensor.{call.called}", call.node, call.frame, kind)
+    number = copies.number(m, tensor, f"torch.Tensor.{call.called}", call.node, call.frame, kind)
     if call.called == "numpy" and number.origin is not None:
         number.origin.storage = tensor.node.storage
     return (

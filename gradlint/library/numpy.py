@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import memory, tensors
+from gradlint.interpret import copies, memory, tensors
 from gradlint.interpret.registry import attribute, fallback, function, guesses, method, notify
 from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
@@ -136,7 +136,7 @@ def origins(
     found: list[Value] = []
     for value in values:
         copied = (
-            tensors.number(m, value, op, call.node, call.frame, "array")
+            copies.number(m, value, op, call.node, call.frame, "array")
             if is_tensor(m, value)
             else value
         )

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import operands, tensors
 from gradlint.interpret.attributes import is_looked_at, of_tensor
-from gradlint.interpret.conditions import is_collated
 from gradlint.interpret.derived import derived
 from gradlint.interpret.estimates import estimated
 from gradlint.interpret.registry import find_method, guesses, method, notify
-from gradlint.interpret.symbols import Symbol
+from gradlint.interpret.symbols import Symbol, is_collated
 from gradlint.interpret.unknowns import call_unknown
 from gradlint.interpret.values import (
     FALSE,

@@ -25,18 +25,17 @@ from gradlint.interpret.values import (
 )
 from gradlint.ir import nodes as ir
 from gradlint.ir import scopes
-from gradlint.program import parts, texts
+from gradlint.program import parts
+from gradlint.program.circles import cut, stands_in
 from gradlint.program.dependencies import Dependencies
 from gradlint.program.filling import fill, is_filled
 from gradlint.program.importers import Candidates, importers
 from gradlint.program.imports import on_disk, resolve
 from gradlint.program.settings import settings
 from gradlint.program.sources import Source, bound_names, source_of
-from gradlint.source import document, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from collections.abc import Mapping as Mapping_
+    from collections.abc import Callable, Iterator, Sequence
 
     from gradlint.interpret.machine import Machine
 
@@ -49,24 +48,6 @@ def _hangs_on_branches(statement: ir.Node, value: Abstract) -> bool:
     definition or none.
     """
     return isinstance(value, Const) or isinstance(statement, ir.Class | ir.ImportFrom)
-
-
-def _stands_in(cls: Class, frame: Frame) -> bool:
-    """Whether it is a class of the file of `frame`, by its methods."""
-    return any(
-        isinstance(member, Function) and member.scope is frame for member in cls.namespace.values()
-    )
-
-
-def _cut(frames: Iterable[Frame], classes: Iterable[Class]) -> None:
-    """Takes apart the circles in which scopes, the classes in them, functions and methods hold each
-    other.
-    """
-    for cls in classes:
-        cls.namespace.clear()
-        cls.order.clear()
-    for frame in frames:
-        frame.locals.clear()
 
 
 class Program:
@@ -110,9 +91,9 @@ class Program:
             own = [
                 each
                 for each in frame.locals.values()
-                if isinstance(each, Class) and _stands_in(each, frame)
+                if isinstance(each, Class) and stands_in(each, frame)
             ]
-            _cut([frame], own)
+            cut([frame], own)
         self.scripts.clear()
 
     def close(self) -> None:
@@ -120,7 +101,7 @@ class Program:
         references.
         """
         self.leave()
-        _cut([*self.frames.values(), *self.scopes], self.classes)
+        cut([*self.frames.values(), *self.scopes], self.classes)
         for frame in self.frames.values():
             frame.source = None
         self.sources.clear()
@@ -410,11 +391,3 @@ class Program:
                         frame.locals[name] = found
         elif module.startswith("torch"):
             m.session.stars.append(module)
-
-
-def edited(path: Path, before: Mapping_[str, parts.Text], text: str | None) -> parts.Edited:
-    """What is left of the parts of a file that has this text, or is read from disk."""
-    content = document.decode(str(path), document.read(path)) if text is None else text
-    parsed = parse.parse(str(path), content) if isinstance(content, str) else content
-    read = (parsed.text, parsed.tree) if isinstance(parsed, parse.Source) else None
-    return texts.edited(before, Program(lambda _: read).source(path))

@@ -8,7 +8,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
-from gradlint.interpret import conditions, counters, counts, estimates, retention, shapes, tensors
+from gradlint.interpret import (
+    conditions,
+    copies,
+    counters,
+    counts,
+    estimates,
+    retention,
+    shapes,
+    tensors,
+)
 from gradlint.interpret.arithmetic import bound_numbers
 from gradlint.interpret.operators import binary
 from gradlint.interpret.registry import function
@@ -116,7 +125,7 @@ def number(m: Machine, call: Call, full: str) -> Abstract:
     if isinstance(value, Const):
         return _converted(m, call, name, value)
     if is_tensor(m, value) or (name == "float" and _can_be_tensor(value)):
-        return tensors.number(m, value, name, call.node, call.frame)
+        return copies.number(m, value, name, call.node, call.frame)
     if name == "float" and isinstance(value, Unknown) and value.type == "number":
         return value
     return same(m, call, full, [value])
@@ -144,7 +153,7 @@ def bool_(m: Machine, call: Call) -> Abstract:
         return Const(known)
     answer = conditions.boolean(m, conditions.test_of(m, value), text(call))
     if isinstance(answer, Unknown) and is_tensor(m, value):
-        answer.origin = tensors.number(m, value, "bool", call.node, call.frame).origin
+        answer.origin = copies.number(m, value, "bool", call.node, call.frame).origin
     return answer
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gradlint.finding import Span
-from gradlint.interpret import tensors
+from gradlint.interpret import copies, tensors
 from gradlint.interpret.registry import FunctionHandler, function
 from gradlint.interpret.values import Abstract, Call, Const, Sequence, Tensor, Unknown
 from gradlint.tape import Kind
@@ -54,7 +54,7 @@ def same(
         symbol = symbol.derive(m.symbol(value), text(call))
     origins = list(_origins(m, values, name, call, set()))
     return Unknown(
-        symbol, data=True, origin=tensors.python(m, name, origins, call.node, call.frame), type=kind
+        symbol, data=True, origin=copies.python(m, name, origins, call.node, call.frame), type=kind
     )
 
 
@@ -84,7 +84,7 @@ def is_tensor(m: Machine, value: Abstract) -> bool:
         not isinstance(value, Unknown)
         or value.data
         or value.origin is not None
-        or tensors.is_no_tensor(m, value)
+        or copies.is_no_tensor(m, value)
     ):
         return False
     known = m.nodes.get(value.symbol)
@@ -94,7 +94,7 @@ def is_tensor(m: Machine, value: Abstract) -> bool:
 def copied(m: Machine, value: Abstract, name: str, call: Call) -> Abstract:
     """`value`, as a number where it is a tensor: Python's own functions copy out of the graph."""
     return (
-        tensors.number(m, value, name, call.node, call.frame)
+        copies.number(m, value, name, call.node, call.frame)
         if is_tensor(m, value)
         else settled(m, value)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import comparing
+from gradlint.interpret import comparing, placing
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import method
 from gradlint.interpret.values import (
@@ -32,9 +32,7 @@ _ALL = ("list", "tuple", "set", "deque", "generator")
 
 def noted(m: Machine, call: Call, value: Abstract) -> None:
     """Writes the change of a container into the journal of the branch."""
-    from gradlint.interpret.storage import note
-
-    note(m, "item", text(call), value)
+    placing.note(m, "item", text(call), value)
 
 
 def kept_before(m: Machine, receiver: Sequence, value: Abstract) -> bool:

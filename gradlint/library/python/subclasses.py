@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradlint.interpret.items import set_item as put
 from gradlint.interpret.iteration import iterates
 from gradlint.interpret.keys import hashable
 from gradlint.interpret.registry import FUNCTIONS, METHODS, MethodHandler, method
-from gradlint.interpret.storage import set_item as put
 from gradlint.interpret.subscripts import item
 from gradlint.interpret.tables import Visit
 from gradlint.interpret.values import NONE, Abstract, Call, Class, Instance, Mapping, Sequence
