@@ -175,3 +175,32 @@ def test_a_loop_over_the_layers_of_a_model_is_no_evaluation(tmp_path: pathlib.Pa
     found = analyze([program], select=lambda code: code == "GL305").findings
     lines = LAYERED.splitlines()
     assert [lines[finding.at.line - 1].partition("#")[2] for finding in found] == [" here"]
+
+
+ADAPTED = """\
+import torch
+from torch import nn
+from adapting import update_parameters
+
+net = nn.Linear(3, 2)
+net.eval()
+missed = 0.0
+for shown, kinds, asked, wanted in torch.load("tasks.pt"):  # here
+    loss = nn.functional.cross_entropy(net(shown), kinds)
+    adapted = {adapts}
+    missed += nn.functional.cross_entropy(net(asked), wanted).item()
+print(missed)
+"""
+
+
+@pytest.mark.parametrize(
+    ("adapts", "lines"), [("update_parameters(net, loss)", []), ("loss.item()", [" here"])]
+)
+def test_a_loss_that_goes_to_code_out_of_view_may_be_differentiated_there(
+    adapts: str, lines: list[str], tmp_path: pathlib.Path
+) -> None:
+    program = tmp_path / "tasks.py"
+    written = ADAPTED.format(adapts=adapts)
+    program.write_text(written)
+    found = analyze([program], select=lambda code: code == "GL305").findings
+    assert [written.splitlines()[each.at.line - 1].partition("#")[2] for each in found] == lines

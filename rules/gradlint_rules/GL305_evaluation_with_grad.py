@@ -44,21 +44,25 @@ with torch.no_grad():
 - Loops whose results are back-propagated, in the loop or after it.
 
 ## Limits
-A loop is taken to be an evaluation where the model is in eval mode. A function that is given an
+A loop is taken to be an evaluation where the model is in eval mode, unless code out of view gets a
+loss that hangs on what the model gave: it may use the graph. A function that is given an
 unknown model says nothing of the mode that its callers are in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from gradlint.finding import Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import Iteration, May, ModuleCall, Tape, TrainMode, leaves
+from gradlint.tape import Iteration, May, ModuleCall, Tape, TrainMode, graph, leaves
 from gradlint_rules.cached import of_tape
+from gradlint_rules.computed import foreign, losses
 from gradlint_rules.evaluated import back_propagated, calls_in_eval_mode
+from gradlint_rules.scalars import is_scalar
 from gradlint_rules.words import places
 
 SEVERITY = Severity.NOTE
@@ -105,6 +109,7 @@ def _recorded(tape: Tape) -> list[tuple[ModuleCall, TrainMode, bool]]:
     calls = list(calls_in_eval_mode(tape))
     trained = back_propagated(tape) if calls else {}
     training = {loop for sink in tape.backwards() for loop, _ in sink.iteration}
+    training |= _handed_on(tape, {id(call.result) for call, _ in calls}) if calls else set()
     depths: dict[object, int] = {}
     for call, mode in calls:
         depths[_eval(mode)] = min(len(call.iteration), depths.get(_eval(mode), len(call.iteration)))
@@ -113,6 +118,21 @@ def _recorded(tape: Tape) -> list[tuple[ModuleCall, TrainMode, bool]]:
         for call, mode in calls
         if call.iteration and len(call.iteration) == depths[_eval(mode)] and _is_recorded(call)
     ]
+
+
+def _handed_on(tape: Tape, recorded: AbstractSet[int]) -> set[int]:
+    """The loops in which a loss of what a model gave goes to code out of view:
+    `adapted = update_parameters(model, loss)`.
+    """
+    known = {id(value) for _, value in losses(tape)}
+    return {
+        loop
+        for call in foreign(tape)
+        for given in (call.result.inputs if call.result is not None else ())
+        if (id(given) in known or is_scalar(given))
+        and any(id(value) in recorded for value in graph(given))
+        for loop, _ in call.iteration
+    }
 
 
 def _eval(mode: TrainMode) -> object:
