@@ -1017,7 +1017,7 @@ PROGRAMS["GL105 a chain over several lines"] = """\
 PROGRAMS["GL507 a loss that is added up in a window"] = """\
  for epoch in range(2):
      loss = 0
-     for i, (x, y) in enumerate(data):
+     for i, (x, y) in enumerate(data[:4]):
          loss = loss + F.cross_entropy(model(x), y)
          if (i + 1) % 2 == 0:
              optimizer.zero_grad()
