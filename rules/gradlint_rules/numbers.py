@@ -29,14 +29,24 @@ def unchanged(value: Value, *, selected: bool = True) -> Iterator[Value]:
 
 
 def of_memory(written: Value) -> Iterator[Value]:
-    """What a value shows the memory of, or the numbers of where its memory is not known; not what
-    it is computed from, as that is which a layer writes in place.
+    """What a value shows the memory of; not what it is a copy of, nor what it is computed from, as
+    that is which a layer writes in place.
     """
-    if written.storage is None:
-        yield from unchanged(written)
-        return
     yield written
-    yield from (each for each in ancestors(written) if each.storage is written.storage)
+    value = written
+    while value.inputs and _shows(value, selected=True) and not _is_copied(value):
+        value = value.inputs[0]
+        yield value
+    if written.storage is not None:
+        yield from (each for each in ancestors(written) if each.storage is written.storage)
+
+
+def _is_copied(value: Value) -> bool:
+    """Whether an operation that keeps the numbers gives them memory of their own, for all that is
+    known.
+    """
+    name = canonical(value.op)
+    return has(name, Trait.COPIES, Trait.CASTS) and name not in ("data", "detach")
 
 
 def _shows(value: Value, selected: bool) -> bool:

@@ -21,7 +21,8 @@ def changed(text: str, choose: random.Random, changes: int) -> str:
     """The program after changes that somebody chooses."""
     tree = ast.parse(text)
     for _ in range(choose.randint(1, changes)):
-        choose.choice(_CHANGES)(tree, choose)
+        if _statements(tree):  # an empty file stays one
+            choose.choice(_CHANGES)(tree, choose)
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
