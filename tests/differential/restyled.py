@@ -74,7 +74,7 @@ def rounds_in_a_method(tree: ast.Module) -> ast.Module | None:
     ):
         return None
     given = sorted(read([loop]) & before)
-    if not given:
+    if not given or "rounds" in given:  # which is the method here
         return None
     start = f"    def __init__(self, {', '.join(given)}):\n        pass"
     (made,) = statements(f"class Trainer:\n{start}\n    def rounds(self):\n        pass")
