@@ -95,7 +95,6 @@ _TERMS = frozenset(
         "regularisation",
     ]
 )
-_LETTERS = re.compile("[a-z]+")
 _LOSS = re.compile(r"(?!gloss|floss)\w*loss")  # `celoss`
 _OF_A_LOSS = frozenset(
     ["weight", "weights", "mask", "masks", "coef", "fn", "function", "layer", "head", "scale"]
@@ -169,12 +168,12 @@ def is_left_untrained(text: str) -> bool:
     """Whether the name of a value says that no gradient is to flow through it: a target, a teacher,
     a moving average.
     """
-    return not _UNTRAINED.isdisjoint(_LETTERS.findall(text.lower()))
+    return not _UNTRAINED.isdisjoint(_words_of_path(text))
 
 
 def is_factor(name: str) -> bool:
     """Whether a number weighs or counts something, by its name."""
-    return not _FACTORS.isdisjoint(_LETTERS.findall(name.lower()))
+    return not _FACTORS.isdisjoint(_words_of_path(name))
 
 
 def role(text: str) -> Role:
@@ -189,3 +188,8 @@ def role(text: str) -> Role:
 
 def _words(name: str) -> frozenset[str]:
     return frozenset(names.words(name))
+
+
+def _words_of_path(text: str) -> frozenset[str]:
+    """The words of all names of a path: `self.teacher.logits` is of a teacher, too."""
+    return frozenset(word for part in names.parts(text) for word in names.words(part))
