@@ -26,6 +26,7 @@ class Trait(enum.Enum):
     SCALES = "scales"
     CLAMPS = "clamps"
     KEEPS_ZERO = "keeps_zero"
+    KEEPS_SHAPE = "keeps_shape"
     NEVER_NEGATIVE = "never_negative"
     POSITIVE = "positive"
     BOUNDED = "bounded"

@@ -194,6 +194,11 @@ NOT_ASKED_FOR = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ran(Trait.KEEPS_SHAPE))
+def test_what_keeps_the_shape_gives_as_many_numbers_in_it(name: str) -> None:
+    assert all(given.shape == made.shape for given, made in results(name))
+
+
 @pytest.mark.parametrize("name", ran(Trait.KEEPS_ZERO))
 def test_what_keeps_zero_gives_zero_for_zeros(name: str) -> None:
     function = _function(name)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.interpret import counts
 from gradlint.interpret.registry import find_attribute, find_method
 from gradlint.interpret.symbols import Symbol, Test
 from gradlint.library.effects import lookup
@@ -20,11 +21,14 @@ _SIZES = frozenset(["shape", "ndim", "len"])  # as `library/sizes.py` derives th
 
 def about(m: Machine, test: Test) -> tuple[tape.Value, ...]:
     """The tensors that a question is asked of, by way of what was derived from them: `len(x)`,
-    `x.sum().item()`.
+    `x.sum().item()`; where a length is asked, what has as many rows, too.
     """
     if test.relation == "is":  # it is no None, whatever is in it
         return ()
-    return _tensors_behind(m, test.subject, test.operand)
+    found = _tensors_behind(m, test.subject, test.operand)
+    if test.subject.key != "len":
+        return found
+    return tuple(dict.fromkeys((*found, *map(counts.of_as_many_rows, found))))
 
 
 def is_written(m: Machine, test: Test) -> bool:
@@ -33,15 +37,49 @@ def is_written(m: Machine, test: Test) -> bool:
 
     Of ones or zeros it is known what they say; what is written into a tensor can be anything.
     """
+    sources = _sources_once(m, test)
+    return bool(sources) and all(map(_is_written_down, sources))
+
+
+def is_drawn_once(m: Machine, test: Test) -> bool:
+    """Whether a question is asked in no loop, and of nothing but numbers that the program draws:
+    `(torch.randn(64, 3) > 0).any()`. The run that its author saw came out as the next one will.
+    """
+    sources = _sources_once(m, test)
+    return any(map(_is_drawn, sources)) and all(_is_made_here(m, each) for each in sources)
+
+
+def _sources_once(m: Machine, test: Test) -> list[tape.Value]:
+    """What the tensors that are asked about are computed from, where it is asked in no loop and
+    nothing of it is written in place.
+    """
     asked = about(m, test)
     operand = test.operand
     is_plain = not isinstance(operand, Symbol) or bool(_tensors_behind(m, operand))
     if m.loops or not asked or not is_plain:
-        return False
+        return []
     below = list(tape.ancestors(*asked))
-    return not any(_is_written_to(value) for value in below) and all(
-        value.inputs or _is_written_down(value) for value in below
-    )
+    return [] if any(map(_is_written_to, below)) else [each for each in below if not each.inputs]
+
+
+def _is_drawn(value: tape.Value) -> bool:
+    """Whether random numbers are in a tensor that is made of nothing else."""
+    effect = lookup(value.op)
+    return value.kind is not tape.Kind.PARAMETER and effect is not None and effect.random
+
+
+def _is_made_here(m: Machine, value: tape.Value) -> bool:
+    """Whether a tensor is written down, filled or drawn, in sizes that are known."""
+    sizes = [size for _, given in value.arguments for size in _sizes(given)]
+    is_known = all(m.oracle.facts.number(size) is not None for size in sizes)
+    is_filled = value.kind is tape.Kind.CONSTANT or has(value.op, Trait.COUNTS_UP)
+    return is_known and (is_filled or _is_drawn(value))
+
+
+def _sizes(given: object) -> tuple[Symbol, ...]:
+    """The numbers that are not written down in an argument: `n` of `(n, 3)`."""
+    parts = given if isinstance(given, tuple) else (given,)
+    return tuple(part for part in parts if isinstance(part, Symbol))
 
 
 def _is_written_down(value: tape.Value) -> bool:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import counters, filters
-from gradlint.interpret.bounded import about, excludes_zero, is_bounded, is_written, says_even
+from gradlint.interpret.bounded import (
+    about,
+    excludes_zero,
+    is_bounded,
+    is_drawn_once,
+    is_written,
+    says_even,
+)
 from gradlint.interpret.defaults import by_call, by_default, by_setting, by_words, is_setting
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.paths import Branching
@@ -237,6 +244,7 @@ def choose(
             made_with=_is_made_with(m, test),
             by_default=answer is (by_words(m, test) if first is None else first),
             is_bounded=is_bounded(m, test), is_written=is_written(m, test),
+            is_drawn_once=is_drawn_once(m, test),
         )  # fmt: skip
         m.oracle.decisions.append(decision)
         m.state.setdefault("questions", []).append(test)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gradlint.interpret import shapes
 from gradlint.interpret.symbols import Symbol, Test
 from gradlint.interpret.values import Abstract, Const, Tensor, Unknown
+from gradlint.operations import Trait, canonical, has
 from gradlint.tape import Value
 
 if TYPE_CHECKING:
@@ -42,10 +43,34 @@ def note_selection(m: Machine, made: Value, index: Abstract) -> None:
 
 def learn(m: Machine, tensor: Tensor, size: Symbol) -> None:
     """Has a size of what a mask selected be above zero, or zero, as is known of the mask."""
-    noted = m.state.get("selections", {}).get(id(tensor.node))
+    selections = m.state.get("selections")
+    noted = selections.get(id(of_as_many_rows(tensor.node))) if selections else None
     if noted is not None:
         m.oracle.facts.learn(Test(size.asked, ">=", 0), True)
         m.oracle.facts.learn(Test(size.asked, ">", 0), noted[1])
+
+
+def of_as_many_rows(value: Value) -> Value:
+    """The tensor of which the rows are that `value` is computed from, one of each:
+    `x[mask].log_softmax(-1).gather(1, picks[mask])`.
+    """
+    while True:
+        below = _row_by_row(value)
+        if below is None:
+            return value
+        value = below
+
+
+def _row_by_row(value: Value) -> Value | None:
+    name, inside = canonical(value.op), (1, -1)
+    if name == "gather":
+        index = value.argument(2, "index")
+        return index if isinstance(index, Value) else None
+    is_of_one = len(value.inputs) == 1
+    if has(name, Trait.KEEPS_SHAPE) or (is_of_one and has(name, Trait.POINTWISE, Trait.CASTS)):
+        return value.inputs[0]
+    is_an_axis = is_of_one and name in ("squeeze", "unsqueeze")
+    return value.inputs[0] if is_an_axis and value.argument(1, "dim") in inside else None
 
 
 def _has_some(m: Machine, mask: Abstract) -> bool | None:

@@ -104,10 +104,13 @@ def _write_elements(
     if tape.COMPUTED_ANEW in old.flags and not old.name:
         text = frame.text(node)
         m.emit(tape.Fact(at=frame.span(node), what="lost-write", value=old, text=text))
-    of_part = _is_part(index)
-    memory.write(m, owner, "torch.Tensor.__setitem__", inputs, node, frame, of_part=of_part)
+    given = arguments.given(m, [NONE, index, value], {})
+    memory.write(
+        m, owner, "torch.Tensor.__setitem__", inputs, node, frame,
+        of_part=_is_part(index), index=next((each for at, each in given if at == 1), None),
+    )  # fmt: skip
     if owner.node is not old:
-        owner.node.arguments = arguments.given(m, [NONE, index, value], {})
+        owner.node.arguments = given
 
 
 def _set_of_unknown(

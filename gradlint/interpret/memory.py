@@ -92,13 +92,13 @@ def write(
     m: Machine, tensor: Tensor, op: str, inputs: Iterable[Value], node: ir.Node, frame: Frame,
     *, effect: Effect | None = None, result: Value | None = None,
     named: Many[tuple[str, Value]] | None = None,
-    refused: str = "", of_part: bool = False,
+    refused: str = "", of_part: bool = False, index: object = None,
 ) -> Tensor:  # fmt: skip
     """Modifies `tensor` in place: a new version of its memory, and a new node where autograd
     records the write.
 
-    What torch refuses changes nothing. `of_part`: a view of the tensor is what is written, as in
-    `x[0] = 1`.
+    `index` chooses what of it is written, in `x[index] = …`. What torch refuses changes nothing.
+    `of_part`: a view of the tensor is what is written, as in `x[0] = 1`.
     """
     m.oracle.writes.add(node)
     before = tensor.node
@@ -122,6 +122,7 @@ def write(
         op, frame.span(node), m.where, version, not tensor.uncounted, len(m.tape.events),
         (*inputs,),
         effect is not None and effect.maps_input,
+        tape.extent(before) if index is None else (*tape.extent(before), index),
     )  # fmt: skip
     if not raises:
         notify("written", m, tensor)

@@ -140,6 +140,8 @@ def identity(m: Machine, op: str, left: Abstract, right: Abstract, text: str) ->
             return TRUE if known != negated else FALSE
         return boolean(m, Test(m.symbol(left).asked, "is", None, negated), text)
     if isinstance(right, Const) and isinstance(right.value, bool) and not isinstance(left, Const):
+        if isinstance(left, Unknown) and left.test is not None:  # mask.any().item() is False
+            return boolean(m, left.test if right.value != negated else ~left.test, text)
         return boolean(m, Test(m.symbol(left).asked, "==", right.value, negated), text)
     same = _is_same_class(left, right)
     if left is right or same:

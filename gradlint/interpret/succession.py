@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gradlint import tape
+from gradlint import memo, tape
 from gradlint.interpret import owned, tensors
 from gradlint.interpret.values import (
     NONE,
     Abstract,
     Call,
+    Class,
     Const,
     Instance,
     Tensor,
     Unknown,
 )
+from gradlint.ir import nodes as ir
+from gradlint.source.blocks import walk
 from gradlint.tape import Kind, Storage, Value
 
 if TYPE_CHECKING:
@@ -93,7 +97,34 @@ def _kept_buffers(module: Instance) -> set[str]:
     """The buffers of a module that nothing in it is there to empty."""
     buffers: set[str] = module.state.get("buffers", set())
     emptied: set[str] = module.state.get("emptied", set())
-    return buffers - emptied
+    left = buffers - emptied
+    return left - _let_go(module.cls) if left else left
+
+
+def _let_go(cls: Class) -> set[str]:
+    """The attributes that a method other than the constructor sets to None: `self.cache = None`."""
+    found: set[str] = set()
+    for base in cls.lineage():
+        for each in base.node.body if isinstance(base, Class) else ():
+            if isinstance(each, ir.Function) and each.name != "__init__":
+                found |= _set_to_none(each.source)
+    return found
+
+
+@memo.of_programs
+def _set_to_none(method: ast.AST) -> set[str]:
+    assigned = (node for node in walk(method) if isinstance(node, ast.Assign))
+    emptied = (each for each in assigned if _is_none(each.value))
+    targets = (target for each in emptied for target in each.targets)
+    return {
+        target.attr
+        for target in targets
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+    }
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_of_batches(node: Value, loop: int | None) -> bool:

@@ -19,6 +19,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
+from gradlint.library import shows
 from gradlint.library.casts import converted
 from gradlint.library.devices import (
     note_device,
@@ -233,6 +234,7 @@ def copied_in(m: Machine, content: Abstract | None, call: Call) -> Tensor:
         m.state.setdefault("written-out", {})[id(tensor.node)] = content
     else:
         tensor = tensors.batch(m, call.name, node, frame, dtype=dtype)
+    shows.note(m, tensor, content)
     if leaf:
         before = tensor.node
         made = tensors.value(

@@ -147,6 +147,8 @@ def _outputs(
     )
     made.dtype, made.storage = inner.dtype, inner.storage or tape.Storage()
     made.flags |= context.state["refuses"]
+    if any(inner is node for node in given):
+        made.flags |= {tape.AS_GIVEN}
     for kept in context.state["saved"]:
         is_result = kept is inner
         role = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import copies, memory, tensors
+from gradlint.interpret import conditions, copies, memory, tensors
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import (
     attribute,
@@ -18,6 +18,7 @@ from gradlint.interpret.values import (
     Const,
     Object,
     Tensor,
+    Unknown,
 )
 from gradlint.tape import Kind
 
@@ -35,6 +36,11 @@ def copied_out(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     number = copies.number(m, tensor, f"torch.Tensor.{call.called}", call.node, call.frame, kind)
     if call.called == "numpy" and number.origin is not None:
         number.origin.storage = tensor.node.storage
+    if call.called == "item" and id(tensor.node) in m.tests:  # mask.any().item()
+        answer = conditions.boolean(m, conditions.test_of(m, tensor), call.frame.text(call.node))
+        if isinstance(answer, Unknown):
+            answer.origin = number.origin
+        return answer
     return (
         Const(tensor.node.number)
         if isinstance(tensor.node.number, int | float) and kind == "number"

@@ -5,7 +5,8 @@ its `detail` is the part (`1`, `1.boxes`, `label`), then what it is on this path
 are written down here (at `at`), `counted` is reckoned from such numbers, a size, or a bound of a
 slice, `mark`, `true` and `false` are no label that could be real, or one that losses ignore, `read`
 comes from elsewhere. Behind that stands `=1` where it is known to be this number, or filled with
-it, however it came there. While a sample is taken, a lookup with a default, and a `try`, can go
+it, however it came there. A fact `sample-shows` stands where a condition is asked of the items that
+a part (`detail`) consists of. While a sample is taken, a lookup with a default, and a `try`, can go
 both ways.
 """
 
@@ -37,6 +38,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
+from gradlint.library import shows
 from gradlint.library.data import DATASET
 from gradlint.library.python import records
 from gradlint.program import parts
@@ -69,10 +71,11 @@ def take(m: Machine, made: Abstract, name: str, called: Abstract, call: Call) ->
     m.state["sampling"] = True
     m.state["ignored-labels"] = _ignored(m, function)
     result = m.invoke(called, [m.unknown("index", data=True, type="number")], call)
+    for part, value, _ in _leaves(result, "", 0):
+        for decision in shows.decisions(m, value):
+            m.emit(tape.Fact(at=decision.at, what="sample-shows", detail=part))
     written, lengths = _names(function), _lengths(function)
-    for part, detail, at, name in _parts(
-        m, result, "", function.node.code.span(function.node.at), 0
-    ):
+    for part, detail, at, name in _parts(m, result, function.node.code.span(function.node.at)):
         said = "counted" if written.get(part) in lengths else detail
         m.emit(
             tape.Fact(
@@ -156,18 +159,25 @@ def can_be_missing(m: Machine, key: object, mapping: Abstract, call: Call) -> bo
     return conditions.decide(m, missing, call.node, call.frame, default=False)
 
 
-def _parts(
-    m: Machine, value: Abstract, name: str, at: Span, depth: int, field: str = ""
-) -> Iterator[tuple[str, str, Span, str]]:
-    within = _within(value) if depth < MAX_DEPTH else None
-    if within is None:
+def _parts(m: Machine, result: Abstract, at: Span) -> Iterator[tuple[str, str, Span, str]]:
+    """Each part of a sample: which it is, what it is on this path, where and by which name."""
+    for part, value, field in _leaves(result, "", 0):
         own = value.node.name if isinstance(value, Tensor) else ""
         said, place = _described(m, value, at)
         number = _filled_with(value)
-        yield name or "0", said if number is None else f"{said}={number:g}", place, field or own
+        yield part, said if number is None else f"{said}={number:g}", place, field or own
+
+
+def _leaves(
+    value: Abstract, name: str, depth: int, field: str = ""
+) -> Iterator[tuple[str, Abstract, str]]:
+    """The parts of a sample that are no collections of others, each with the field that it is."""
+    within = _within(value) if depth < MAX_DEPTH else None
+    if within is None:
+        yield name or "0", value, field
         return
     for key, item, called in within:
-        yield from _parts(m, item, f"{name}.{key}" if name else key, at, depth + 1, called)
+        yield from _leaves(item, f"{name}.{key}" if name else key, depth + 1, called)
 
 
 def _within(value: Abstract) -> list[tuple[str, Abstract, str]] | None:
@@ -205,7 +215,7 @@ def _described(m: Machine, value: Abstract, at: Span) -> tuple[str, Span]:
             return "counted", at
         case Unknown(type="number") if _SIZE.match(value.symbol.text):
             return "counted", at
-        case Sequence() if value.kind == "list" and value.items and not value.open:
+        case Sequence() if value.kind == "list" and value.items and _is_known(value):
             numbers = list(_numbers(value))
             if numbers and all(isinstance(number, Const) for number in numbers):
                 return _of_numbers(numbers, ignored), value.at or at
@@ -235,6 +245,11 @@ def _filled_with(value: Abstract) -> float | None:
     if not is_known or len(set(numbers)) != 1 or not isinstance(numbers[0], int | float):
         return None
     return numbers[0]
+
+
+def _is_known(listed: Sequence) -> bool:
+    """Whether it is written down what stands in a list, however long it is: `[0] * missing`."""
+    return not listed.open or isinstance(listed.rest, Const)
 
 
 def _is_ticked(node: Value) -> bool:

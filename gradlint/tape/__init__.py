@@ -40,6 +40,7 @@ from gradlint.tape.events import (
     Unscale,
     ZeroGrad,
 )
+from gradlint.tape.extents import are_apart, extent
 from gradlint.tape.lineage import (
     above,
     ancestors,
@@ -52,6 +53,7 @@ from gradlint.tape.lineage import (
     users_among,
 )
 from gradlint.tape.values import (
+    AS_GIVEN,
     BESIDE,
     CAST,
     COMPUTED_ANEW,
@@ -87,6 +89,7 @@ from gradlint.tape.values import (
 )
 
 __all__ = [
+    "AS_GIVEN",
     "BESIDE",
     "CAST",
     "COMPUTED_ANEW",
@@ -143,9 +146,11 @@ __all__ = [
     "ZeroGrad",
     "above",
     "ancestors",
+    "are_apart",
     "as_far_as_leaves",
     "constants",
     "cuts",
+    "extent",
     "graph",
     "leaves",
     "sure",

@@ -74,6 +74,8 @@ UNSEEN = "unseen"  # it was an operation behind this that saved it
 WRITTEN = "written"  # how a hook uses the gradient that it is given
 # on what a function gives whose `backward` only raises: it is there for inference
 REFUSES = "refuses"
+# on what an autograd function gives back as it was given to it
+AS_GIVEN = "as-given"
 EVERY = "*"  # all items of a list, in the place of what an optimizer refuses
 # on the leaf of something unknown: it is handed no tensor, and can give data
 GIVEN_NOTHING = "given-nothing"
@@ -106,6 +108,8 @@ class Write:
     by: tuple[Value, ...] = ()  # what it was computed with: the mask of `weight.data *= mask`
     # known to be computed from what was there: `clamp_(0, 1)`, and not `fill_(1)`
     maps: bool = False
+    # the indices that lead from the whole memory to what is written; none: all of it
+    extent: tuple[object, ...] = ()
 
 
 @dataclass(eq=False, slots=True)

@@ -83,6 +83,7 @@ Or leave such samples out, or return a mask beside the label, and weight the los
   configuration can replace.
 - A length by which the sample is cut: `motion[start : start + length], length`.
 - A mask of ones: by it all of the sample counts.
+- What hangs on the items of a list that the sample has, too: where those are padding, so is this.
 - A number that the dataset counts up, as it looks for the part that a sample is in.
 
 ## Limits
@@ -171,7 +172,7 @@ def check(paths: Paths) -> Iterator[Report]:
                 continue
             if _counts_all(sample.parts[part]):
                 continue
-            if _is_for_the_sample(sample, read):
+            if _is_for_the_sample(part, sample, read):
                 reported.add(at)
                 yield Report(at, _MESSAGE, _HELP)
 
@@ -241,18 +242,22 @@ def _samples(tape: Tape) -> Iterator[_Sample]:
         yield _Sample(tape, parts)
 
 
-def _is_for_the_sample(made: _Sample, read: Sequence[_Sample]) -> bool:
+def _is_for_the_sample(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
     """Whether what parts a path from those on which the label is read hangs on the sample: not on
-    how the dataset is set up, or on chance. The paths that go another way at the fewest conditions
-    show it.
+    how the dataset is set up, on chance, or on what the sample shows by another part. The paths
+    that go another way at the fewest conditions show it.
     """
+    shown = {fact.at for fact in made.tape.facts("sample-shows") if fact.detail != part}
     parting = [found for other in read if (found := _parting(made.tape, other.tape))]
     if any(_was_left_out(made.tape, found) for found in parting):
         return False
     fewest = min((len(found) for found in parting), default=0)
     nearest = [list(found.values()) for found in parting if len(found) == fewest]
     is_drawn = any(all(decision.by_chance for decision in asked) for asked in nearest)
-    return not is_drawn and any(all(map(_asks_the_sample, asked)) for asked in nearest)
+    return not is_drawn and any(
+        all(_asks_the_sample(decision) and decision.at not in shown for decision in asked)
+        for asked in nearest
+    )
 
 
 def _is_drawn(part: str, made: _Sample) -> bool:

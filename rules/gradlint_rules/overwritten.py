@@ -22,6 +22,8 @@ from gradlint.tape import (
     Value,
     Write,
     ancestors,
+    are_apart,
+    extent,
     graph,
 )
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
@@ -224,6 +226,9 @@ def _first_write(saved: Saved, sink: Backward, counted: bool) -> Write | None:
         if write.order <= sink.order
         and (counted or not (position and _is_the_same(write, writes[position - 1])))
     ]
+    if not counted:  # what autograd counts raises, whatever of the memory it is that was written
+        own = extent(saved.value)
+        since = [write for write in since if write.counted or not are_apart(own, write.extent)]
     if not since:
         return None
     if _counts_alone(saved.value):

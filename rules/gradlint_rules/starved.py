@@ -177,11 +177,20 @@ def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why, paths: Paths) -
             (conditions(arrival, rivals, at), arrival, values) for arrival, values in by_place[at]
         ]
         # of a question with one answer it is not known which
-        possible = [entry for entry in reported if not any(each.is_written for each in entry[0])]
+        possible = [
+            entry for entry in reported if not any(_is_answered(each, why) for each in entry[0])
+        ]
         if not possible:
             continue
         decisions, arrival, (culprit, *others) = min(possible, key=lambda entry: len(entry[0]))
         yield Starved(arrival, culprit, tuple(others), tuple(decisions), _is_always(blamed, paths))
+
+
+def _is_answered(decision: Decision, why: Why) -> bool:
+    """Whether a question has one answer in all runs. Of numbers that are drawn once that is so
+    where the other answer would end the run at once: what stands there for nothing at all.
+    """
+    return decision.is_written or (why is Why.CONSTANT and decision.is_drawn_once)
 
 
 def _in_all_that_are_fed(blamed: Sequence[tuple[Arrival, _Blame]]) -> frozenset[Span]:
