@@ -81,6 +81,11 @@ await until(() => /finding|loaded:/.test(status()));
 const marked = document.querySelector("#lines [class]:not([class=''])")?.innerText;
 const said = {status: status(), first: findings(), text: program.value, marked};
 if (!/loaded:/.test(status())) {
+  location.hash = "rule=GL101";
+  await until(() => findings()[0]?.includes("GL101"));
+  document.getElementById("fix").click();
+  await until(() => status().startsWith("0 findings"));
+  said.mended = program.value;
   program.value = "x = (\\n";
   program.dispatchEvent(new Event("input"));
   await until(() => findings()[0]?.includes("GL001"));
@@ -99,7 +104,7 @@ await fetch("/told", {method: "POST", body: JSON.stringify(said)});
 
 
 def test_the_playground_checks_a_program_in_the_browser(
-    site: pathlib.Path, tmp_path: pathlib.Path
+    site: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if browser.BROWSER is None or not (site / "playground" / "pyodide").is_dir():
         pytest.skip("the playground needs a browser, and `npm ci` in tools/browser")
@@ -113,6 +118,9 @@ def test_the_playground_checks_a_program_in_the_browser(
     assert said["status"].startswith("1 finding"), said
     assert "GL103" in said["first"][0]
     assert f"line {said['marked']}: GL103" in said["first"][0]
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    check = runpy.run_path(str(DOCS / "playground" / "check.py"))["check"]
+    assert said["mended"] == json.loads(check(examples["GL101"]))["mended"] != examples["GL101"]
     assert "'(' was never closed" in said["broken"][0]
     assert said["again"] == "x = (\n"
 
@@ -144,7 +152,7 @@ def test_the_playground_finds_what_check_finds(monkeypatch: pytest.MonkeyPatch) 
         "findings": [],
         "mended": None,
         "error": None,
-        "fixes": True,
+        "all_fixes": True,
     }
     assert [each["code"] for each in json.loads(check("x = (\n"))["findings"]] == ["GL001"]
 

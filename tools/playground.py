@@ -2,7 +2,7 @@
 where Python is.
 
 Python comes from Pyodide's own address, and from this site where `npm ci` was run in
-`tools/browser`; then there is no libcst, without which fixes are not shown.
+`tools/browser`; then there is no libcst, without which no fix moves statements.
 """
 
 from __future__ import annotations

@@ -14,14 +14,22 @@ sys.path.insert(0, "/gradlint")
 try:
     import libcst  # noqa: F401  where it could be loaded
 
-    FIXES = True
+    ALL_FIXES = True
 except ImportError:
-    FIXES = False
+    ALL_FIXES = False
     # reads what is newer than this Python, which is the newest
     _second = types.ModuleType("gradlint.source.concrete")
     _second.read = lambda _text: types.SimpleNamespace(line=None, newer=())
     _second.comments = lambda _text: None
     sys.modules[_second.__name__] = _second
+
+    def _moves_nothing(*_: object) -> None:
+        """In the place of what moves, wraps and removes statements."""
+        raise NoFixError
+
+    _blocks = types.ModuleType("gradlint.fix.blocks")
+    _blocks.Draft = _moves_nothing
+    sys.modules[_blocks.__name__] = _blocks
 
 from gradlint import checker, config
 from gradlint.errors import UserError
@@ -30,6 +38,7 @@ from gradlint.fix.attach import Files
 from gradlint.fix.offers import Trials, offered
 from gradlint.fix.trial import changed
 from gradlint.report._object import as_object, not_reached
+from gradlint.rule import NoFixError
 
 FILE = pathlib.Path("train.py")
 
@@ -45,15 +54,14 @@ def check(text: str) -> str:
         )
         settings = settings_for(pathlib.Path.cwd())
         found = checked.shown(settings)
-        if FIXES:
-            shown = {each.code for each in found}
-            found = tuple(each for each in offered(checked, settings) if each.code in shown)
+        shown = {each.code for each in found}
+        found = tuple(each for each in offered(checked, settings) if each.code in shown)
         outcome = checked.outcome(settings, findings=found)
         mended = _mended(checked, [each for each in found if each.fix is not None])
     except UserError as error:
-        return json.dumps({"findings": [], "mended": None, "error": str(error), "fixes": FIXES})
+        return json.dumps({"findings": [], "mended": None, "error": str(error), "all_fixes": ALL_FIXES})
     findings = [as_object(each) for each in (*outcome.findings, *not_reached(outcome))]
-    return json.dumps({"findings": findings, "mended": mended, "error": None, "fixes": FIXES})
+    return json.dumps({"findings": findings, "mended": mended, "error": None, "all_fixes": ALL_FIXES})
 
 
 def _mended(checked: checker.Checked, found: list[Finding]) -> str | None:

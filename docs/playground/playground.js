@@ -33,7 +33,7 @@ function check(wait) {
 
 function show(found) {
   const counted = found.findings.length === 1 ? "1 finding" : `${found.findings.length} findings`;
-  say(found.error ?? `${counted}${found.fixes ? "" : " (without fixes)"}`);
+  say(found.error ?? `${counted}${found.all_fixes ? "" : " (without the fixes that move code)"}`);
   place("findings").replaceChildren(...found.findings.map(item));
   mended = found.mended;
   place("fix").disabled = mended === null;
