@@ -59,9 +59,13 @@ def check(text: str) -> str:
         outcome = checked.outcome(settings, findings=found)
         mended = _mended(checked, [each for each in found if each.fix is not None])
     except UserError as error:
-        return json.dumps({"findings": [], "mended": None, "error": str(error), "all_fixes": ALL_FIXES})
+        return json.dumps(
+            {"findings": [], "mended": None, "error": str(error), "all_fixes": ALL_FIXES}
+        )
     findings = [as_object(each) for each in (*outcome.findings, *not_reached(outcome))]
-    return json.dumps({"findings": findings, "mended": mended, "error": None, "all_fixes": ALL_FIXES})
+    return json.dumps(
+        {"findings": findings, "mended": mended, "error": None, "all_fixes": ALL_FIXES}
+    )
 
 
 def _mended(checked: checker.Checked, found: list[Finding]) -> str | None:

@@ -1,6 +1,4 @@
-"""Names in a file: what they stand for by its imports, and how to write one that is not imported
-yet.
-"""
+"""How to write a dotted name in a file, with the import that it takes where there is none yet."""
 
 from __future__ import annotations
 
@@ -8,34 +6,9 @@ import ast
 from collections.abc import Collection, Iterator
 
 from gradlint.rule import NoFixError
+from gradlint.source.imported import imported
 
 _APART = ("torch.distributed.nn.functional",)  # modules that torch does not import by itself
-
-
-def imported(tree: ast.Module) -> dict[str, str]:
-    """What each imported name stands for: `{"F": "torch.nn.functional", "nn": "torch.nn"}`."""
-    found: dict[str, str] = {}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Import(names=names):
-                found |= {name.asname: name.name for name in names if name.asname}
-                found |= {_top(name.name): _top(name.name) for name in names if not name.asname}
-            case ast.ImportFrom(module=str(module), names=names, level=0):
-                found |= {name.asname or name.name: f"{module}.{name.name}" for name in names}
-    return found
-
-
-def dotted(node: ast.AST, known: dict[str, str]) -> str:
-    """`torch.no_grad` for what is written `t.no_grad` after `import torch as t`; "" for what is no
-    dotted name.
-    """
-    match node:
-        case ast.Name(id=name):
-            return known.get(name, name)
-        case ast.Attribute(value=value, attr=attr):
-            owner = dotted(value, known)
-            return f"{owner}.{attr}" if owner else ""
-    return ""
 
 
 def written(name: str, tree: ast.Module, near: Collection[str]) -> tuple[str, str]:

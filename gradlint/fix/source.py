@@ -18,6 +18,7 @@ from gradlint.fix.layout import Layout, blocks, first_line, last_line
 from gradlint.fix.parentheses import ATOMS, back, enclosed, forth
 from gradlint.rule import Edits, NoFixError
 from gradlint.source import document
+from gradlint.source.imported import dotted, imported
 from gradlint.source.parse import expression
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class File:
 
     @functools.cached_property
     def _imported(self) -> dict[str, str]:
-        return names.imported(self.tree)
+        return imported(self.tree)
 
     def _stretch(self, node: ast.AST) -> tuple[int, int]:
         assert isinstance(node, ast.expr | ast.stmt | ast.keyword | ast.arg), node
@@ -161,7 +162,7 @@ class File:
         return enclosed(self.text(node))
 
     def called(self, node: ast.AST) -> str:
-        return names.dotted(node, self._imported)
+        return dotted(node, self._imported)
 
     def fresh(self, wish: str, near: ast.AST) -> str:
         taken = {*names.bound(self.scope(near)), *self._bound}

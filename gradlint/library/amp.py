@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gradlint import tape
+from gradlint import memo, tape
+from gradlint.finding import Span
 from gradlint.interpret import conditions, defaults
 from gradlint.interpret.lineage import alias, is_a, parent
 from gradlint.interpret.registry import function, method, on
@@ -25,14 +26,15 @@ from gradlint.interpret.values import (
 from gradlint.ir import nodes as ir
 from gradlint.library import modes
 from gradlint.library.devices import type_of
-from gradlint.source.blocks import statements
+from gradlint.source import sides
+from gradlint.source.imported import dotted, imported
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
     from gradlint.interpret.scopes import Frame
 
-_VERSIONS = re.compile(r"version|torch_|TORCH|\b(?:has|get)attr\(.*(?:torch|amp)")
-_LEAVES = ast.Return | ast.Raise
+_OLD = ("torch.cuda.amp", "torch.cpu.amp")  # where the names of torch before 2.4 are
+_NEW = ("torch", "torch.amp")
 AUTOCAST = "torch.autocast"
 SCALER = "torch.amp.GradScaler"
 _AUTOCASTS = (
@@ -123,25 +125,56 @@ def note_precision(m: Machine, call: Call, device: str | None, given: Abstract |
         else ""
     )
     detail = f"{call.name} device={device or 'unknown'} enabled={enabled}{by}"
-    detail += " version=asked" if _is_by_version(written) else ""
     at, text = written.frame.span(written.node), written.frame.text(written.node)
+    detail += " chosen=yes" if _is_beside_the_new(m, call.name, at) else ""
     m.emit(tape.Fact(at=at, what="amp", detail=detail, text=text))
     return detail
 
 
-def _is_by_version(use: Call) -> bool:
-    """Whether a use stands under an `if` of its function that asks for torch's version, or behind
-    one that returns.
+def _is_beside_the_new(m: Machine, name: str, at: Span) -> bool:
+    """Whether an old name is used where a branch of its file has the new one on its other side: the
+    program takes the one that the installed torch has.
 
-    What the path has decided does not tell: the version may have been worked out, and be known.
+    if TORCH_2_4:
+        return torch.amp.autocast("cuda")
+    return torch.cuda.amp.autocast()
     """
-    running, line = use.frame.function, use.node.at[0]
-    around = statements(running.node.source) if isinstance(running, Function) else ()
-    tests = (each for each in around if isinstance(each, ast.If) and each.lineno < line)
-    asking = (each for each in tests if _VERSIONS.search(ast.unparse(each.test)))
+    home, _, kind = name.rpartition(".")
+    source = m.session.program.source(Path(at.path)) if home in _OLD else None
+    if source is None:
+        return False
     return any(
-        line <= (each.end_lineno or 0) or isinstance(each.body[-1], _LEAVES) for each in asking
+        kind in kinds
+        and any(_holds(node, at.line) for node in own)
+        and not any(_holds(node, at.line) for node in other)
+        for kinds, own, other in _beside_the_new(source.tree)
     )
+
+
+def _holds(node: ast.AST, line: int) -> bool:
+    if isinstance(node, ast.Module):
+        return True
+    return isinstance(node, ast.stmt | ast.expr) and node.lineno <= line <= (node.end_lineno or 0)
+
+
+_Code = tuple[ast.AST, ...]
+
+
+@memo.of_programs
+def _beside_the_new(tree: ast.Module) -> list[tuple[set[str], _Code, _Code]]:
+    """Of each side of a branch that uses new names: which, the code that is run instead, and the
+    side.
+    """
+    known = imported(tree)
+    found = []
+    for branch in sides.of(tree).values():
+        for holds, other in ((False, branch.then), (True, branch.otherwise)):
+            names = (
+                dotted(node, known).rpartition(".") for side in other for node in ast.walk(side)
+            )
+            if kinds := {kind for home, _, kind in names if home in _NEW}:
+                found.append((kinds, branch.of(holds), other))
+    return found
 
 
 def _condition(m: Machine, given: Abstract) -> str:

@@ -46,8 +46,8 @@ scaler.update()
 ```
 
 ## What it does not report
-- A fallback for older versions: in `except ImportError` or `except AttributeError`, or on the
-  branch of a test of the version.
+- A fallback for older versions: in `except ImportError` or `except AttributeError`, or where the
+  other side of a branch uses the new name.
 - The names in annotations and in `isinstance`, which do not warn.
 
 ## Limits
@@ -56,32 +56,29 @@ Other uses of `torch.cuda.amp` in code that is never reached are not seen.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint_rules.devices import AMP, Amp, gates
+from gradlint_rules.devices import AMP, Amp
 from gradlint_rules.portable import up_to_date
 from gradlint_rules.uncut import safe
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.WARNING
 _OLD = ("torch.cuda.amp.", "torch.cpu.amp.")
-_VERSIONS = re.compile(r"version|torch_|TORCH|\b(?:has|get)attr\(.*(?:torch|amp)")
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """Every use of the old names that is not the branch of a test of torch's version."""
+    """Every use of the old names that is not the other side of a branch that uses the new one."""
     reported: set[Span] = set()
     for fact in paths.some(lambda tape: tape.facts(AMP)):
         amp = Amp.read(fact)
-        if not amp.name.startswith(_OLD) or amp.by_version or fact.at in reported:
+        if not amp.name.startswith(_OLD) or amp.is_beside_the_new or fact.at in reported:
             continue
         reported.add(fact.at)
-        if not any(_VERSIONS.search(decision.text) for decision in gates(fact, paths)):
-            yield Report(fact.at, *_words(amp), places(fact.at, *calls(fact.stack, ())))
+        yield Report(fact.at, *_words(amp), places(fact.at, *calls(fact.stack, ())))
 
 
 def _words(amp: Amp) -> tuple[str, str]:

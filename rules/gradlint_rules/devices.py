@@ -35,7 +35,7 @@ class Amp:
     by: str
     is_setting: bool  # what decides is a flag: of the command line, or one that is handed in
     is_given: bool  # it is one that is handed in, by callers out of view
-    by_version: bool  # an `if` around it asks for torch's version
+    is_beside_the_new: bool  # a branch takes it, or the name that is new since torch 2.4
 
     @classmethod
     def read(cls, fact: Fact) -> Amp:
@@ -51,7 +51,7 @@ class Amp:
             said.get("by", ""),
             "setting" in said,
             is_given,
-            "version" in said,
+            "chosen" in said,
         )
 
 

@@ -26,7 +26,6 @@ PROGRAMS = int(os.environ.get("GRADLINT_RENAMED", "40"))
 # What is known by name alone; it is a note, or not said, under another name.
 BY_NAME = {
     "GL111": "a loss that nobody back-propagates is one by its name",
-    "GL402": "that a condition asks for torch's version is read in its text",
     "GL503": "a loop over the parts of a batch is one by the words in its range",
     "GL511": "that nothing is back-propagated is said where a loss is computed, known by its name",
     "GL601": "what flags a label that was made up is known by its name",
