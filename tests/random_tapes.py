@@ -269,6 +269,7 @@ ACTIONS: tuple[Callable[[Builder, int, int], None], ...] = (
     _event(tape.Clip, parameters=lambda b, n: tuple(b.values[: n % 3]),
         reads_only=_one_of(True, False), exhausted=_one_of(False, True)),
     _event(tape.Unscale, scaler=_of("scalers"), optimizer=_of("optimizers", None)),
+    _event(tape.Handed, optimizer=_of("optimizers")),
     _event(tape.ScalerUpdate, scaler=_of("scalers")),
     _event(tape.SchedulerStep, scheduler=_of("schedulers")),
     _event(tape.GradMode, enabled=_one_of(True, False), by_call=_one_of(True, False),

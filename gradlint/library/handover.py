@@ -54,7 +54,7 @@ def escapes(m: Machine, values: Iterable[Abstract], call: Call, depth: int = 0) 
         elif isinstance(value, Object | Instance):
             handle = value.state.get("handle")
             if isinstance(handle, tape.Optimizer):
-                handle.escapes = True
+                _hand_over(m, handle, call)
             elif (
                 isinstance(value, Instance)
                 and depth < MAX_DEPTH
@@ -67,11 +67,16 @@ def escapes(m: Machine, values: Iterable[Abstract], call: Call, depth: int = 0) 
             escapes(m, inner, call, depth + 1)
 
 
+def _hand_over(m: Machine, optimizer: tape.Optimizer, call: Call) -> None:
+    optimizer.escapes = True
+    m.emit(tape.Handed(at=call.frame.span(call.node), optimizer=optimizer))
+
+
 def _unknown_escapes(m: Machine, symbol: Symbol, call: Call, depth: int) -> None:
     """Something unknown is handed there: it may be an optimizer, and one may have been put into
     it.
     """
     if symbol in m.state.get("unknown-optimizers", {}):
-        m.state["unknown-optimizers"][symbol].escapes = True
+        _hand_over(m, m.state["unknown-optimizers"][symbol], call)
     if symbol in m.overrides and depth < MAX_DEPTH and m.state.get("optimizers"):
         escapes(m, m.overrides[symbol].values(), call, depth + 1)

@@ -157,6 +157,13 @@ class Unscale(Event):
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
+class Handed(Event):
+    """Code out of view is given an optimizer, which it can step: `xm.optimizer_step(optimizer)`."""
+
+    optimizer: Optimizer
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
 class ScalerUpdate(Event):
     """`scaler.update()`."""
 

@@ -66,21 +66,18 @@ Where the step is missing an update as well, that is reported alone: see `missin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Related, Role, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Event, Fact, ModuleCall, OptimizerStep, ScalerUpdate, Tape, Unscale
+from gradlint.tape import Event, Fact, Handed, OptimizerStep, ScalerUpdate, Tape, Unscale
 from gradlint_rules.scaling import unscaled_once
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-# `xm.optimizer_step(optimizer)`: out of view, and may do it all
-_STEPS = re.compile(r"optim\w*step|step_optim")
 _HELP = "Unscale each optimizer once, right before the step; clip all of its parameters after that."
 
 
@@ -116,11 +113,11 @@ def _within_a_window(fact: Fact) -> Report:
 
 def _repeated(tape: Tape) -> Iterator[tuple[Event, Unscale]]:
     done: dict[tuple[int, int], Event] = {}
-    kinds = (ModuleCall, ScalerUpdate, OptimizerStep, Unscale)
+    kinds = (Handed, ScalerUpdate, OptimizerStep, Unscale)
     for event in tape.among(*kinds) if tape.of(Unscale) else ():
         match event:
-            case ModuleCall(module=module) if _STEPS.search(module.name.rpartition(".")[2]):
-                done = {}
+            case Handed(optimizer=optimizer):  # `xm.optimizer_step(optimizer)` may do it all
+                done = {key: first for key, first in done.items() if key[1] != id(optimizer)}
             case ScalerUpdate(scaler=scaler):
                 done = {key: first for key, first in done.items() if key[0] != id(scaler)}
             case OptimizerStep(scaler=scaler, optimizer=optimizer) if scaler is not None:
