@@ -253,7 +253,7 @@ def _collect(
     findings: dict[tuple[str, Span], Finding] = {}
     for finding in (finding for result in results for finding in result.findings):
         known = findings.get((finding.code, finding.at))
-        if known is None or known.severity < finding.severity:
+        if known is None or _is_told_instead(finding, known):
             findings[finding.code, finding.at] = finding
     gaps = {gap for result in results for gap in result.gaps}
     renamed = (_renamed(finding, shown) for finding in findings.values())
@@ -275,6 +275,15 @@ def _collect(
         missed,
         _coverage(records, [gap.at for gap in missed]),
     )
+
+
+def _is_told_instead(finding: Finding, known: Finding) -> bool:
+    """Whether this one is told of two at one place: the worse, or the first by its words, whichever
+    was found first.
+    """
+    if finding.severity is known.severity:
+        return finding.wording < known.wording
+    return known.severity < finding.severity
 
 
 def _coverage(records: Mapping[Path, Record], missed: Sequence[Span]) -> Coverage:

@@ -157,5 +157,16 @@ class Finding:
     hints: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
+    def wording(self) -> tuple[str, tuple[tuple[int, int, int, str], ...]]:
+        """What tells two findings of one code and place apart: their words, and where else they
+        point. Without backslashes, which SARIF has more of.
+        """
+        places = (
+            (each.at.cell, each.at.line, each.at.column, each.message.replace("\\", ""))
+            for each in self.related
+        )
+        return self.message.replace("\\", ""), tuple(places)
+
+    @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
         return (self.at.path, self.at.cell, self.at.line, self.at.column, self.code, self.message)

@@ -34,7 +34,7 @@ def merged(files: Sequence[pathlib.Path]) -> tuple[str, frozenset[Severity]]:
     """
     texts = [_read(file) for file in files]
     if all(isinstance(each, list) for each in texts):
-        found = _joined(texts, _key, lambda each: Severity.parse(each["severity"]))
+        found = _joined(texts, _key, lambda each: Severity.parse(each["severity"]), _wording)
         ordered = sorted(
             found, key=lambda each: (each["code"] == UNREACHED, finding_of(each).sort_key)
         )
@@ -63,9 +63,10 @@ def _joined(
     reports: Sequence[Sequence[Object]],
     key: Callable[[Object], Key],
     severity: Callable[[Object], Severity],
+    wording: Callable[[Object], Key],
 ) -> list[Object]:
-    """What any of the reports says, once: the worst of what is said of one place, the first of
-    equals.
+    """What any of the reports says, once: the worst of what is said of one place, of equals the
+    first by its words.
     """
     by_key = [{key(each): each for each in report} for report in reports]
     found: dict[Key, Object] = {}
@@ -74,6 +75,8 @@ def _joined(
             known = found.get(place)
             if known is None or severity(known) < severity(each):
                 found[place] = each
+            elif severity(known) is severity(each):
+                found[place] = min(known, each, key=wording)
     return [
         each
         for place, each in found.items()
@@ -96,11 +99,18 @@ def _key(found: Object) -> Key:
     return (found["code"], *places, found["message"] if found["code"] in _OF_COMMENTS else "")
 
 
+def _wording(found: Object) -> Key:
+    return finding_of(found).wording
+
+
 def _merged_sarif(reports: Sequence[Object]) -> tuple[str, frozenset[Severity]]:
     """One run with the results of all, and the rules that these break."""
     runs = [run for report in reports for run in report["runs"]]
     results = _joined(
-        [run["results"] for run in runs], _sarif_key, lambda each: _LEVELS[each["level"]]
+        [run["results"] for run in runs],
+        _sarif_key,
+        lambda each: _LEVELS[each["level"]],
+        _sarif_wording,
     )
     results.sort(key=_sarif_order)
     rules = {rule["id"]: rule for run in runs for rule in run["tool"]["driver"]["rules"]}
@@ -132,6 +142,16 @@ def _sarif_key(result: Object) -> Key:
     path, region = _place(result)
     message = result["message"]["text"] if result["ruleId"] in _OF_COMMENTS else ""
     return (result["ruleId"], path, *region.values(), message)
+
+
+def _sarif_wording(result: Object) -> Key:
+    """As `Finding.wording` orders them: the help stands on a line of its own behind the message."""
+    places = []
+    for each in result.get("relatedLocations", ()):
+        region = each["physicalLocation"]["region"]
+        said = each["message"]["text"].replace("\\", "")
+        places.append((region["startLine"], region["startColumn"], said))
+    return result["message"]["text"].partition("\n")[0].replace("\\", ""), tuple(places)
 
 
 def _sarif_order(result: Object) -> tuple[str, int, int, str, str]:

@@ -44,6 +44,7 @@ class Trait(enum.Enum):
     JOINS = "joins"
     SUMS = "sums"
     MEANS = "means"
+    LOSSES = "losses"
     REDUCES = "reduces"
     PAIRS = "pairs"
     CONTRACTS = "contracts"

@@ -38,19 +38,20 @@ class Shard:
     of: int
 
     def share(self, parts: Sequence[Batch], costs: Mapping[Path, int]) -> list[Batch]:
-        """Those of the batches that are this part: as many in a row as make up its share of the
-        costs.
+        """Those of the batches that are this part: each goes, in their order, to whoever has the
+        least to do so far, so that what costs more than its size says, which lies side by side, is
+        spread.
 
         Every machine that is given the same files comes to the same parts, each batch in one of
         them.
         """
-        whole = sum(costs.values()) or 1
-        found, before = [], 0
+        found: list[Batch] = []
+        given = [0] * self.of
         for part in parts:
-            cost = sum(costs[path] for path in part)
-            if int(self.of * (before + cost / 2) / whole) == self.number - 1:
+            least = given.index(min(given))
+            given[least] += sum(costs[path] for path in part)
+            if least == self.number - 1:
                 found.append(part)
-            before += cost
         return found
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import pathlib
 import warnings
 from collections.abc import Callable, Iterator
@@ -273,6 +274,18 @@ def test_what_selects_has_no_other_numbers(name: str) -> None:
 def test_what_reduces_gives_one_number_for_all(name: str) -> None:
     made = _function(name)(torch.rand(4, 4), *((0,) if name == "logsumexp" else ()))
     assert made.dim() == (1 if name == "logsumexp" else 0)
+
+
+def test_the_losses_are_the_functions_that_average_unless_asked_otherwise() -> None:
+    def averages(name: str) -> bool:
+        try:
+            given = inspect.signature(getattr(functional, name)).parameters.get("reduction")
+        except (TypeError, ValueError):  # it is no function, or one that is not written in Python
+            return False
+        return given is not None and given.default == "mean"
+
+    averaged = {name for name in dir(functional) if not name.startswith("_") and averages(name)}
+    assert averaged == {name for name in having(Trait.LOSSES) if hasattr(functional, name)}
 
 
 @pytest.mark.parametrize("name", sorted(having(Trait.COUNTS_UP)))

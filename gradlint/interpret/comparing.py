@@ -4,7 +4,6 @@ is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,6 @@ _COUNTS: dict[str, Callable[[Any, Any], bool]] = {
     "is not": lambda a, b: not (a is b or a == b), "in": lambda a, b: a in b, "not in": lambda a,
     b: a not in b,
 }  # fmt: skip
-_WINDOWS = re.compile("accum|micro|grad_steps|update_freq")  # how such numbers are called
 
 
 def negate(m: Machine, value: Abstract, node: ir.Node, frame: Frame) -> Abstract:
@@ -189,7 +187,7 @@ def _concrete(m: Machine, left: Abstract, right: Const, relation: str) -> Abstra
         return Const(end)
     if m.session.contract:  # who calls a part counts its calls: nothing else does
         return None
-    if relation == "==" or (relation in ("<=", ">") and _WINDOWS.search(left.symbol.text.lower())):
+    if relation == "==":
         return window(m, left)
     return None
 

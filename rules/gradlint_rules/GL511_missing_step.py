@@ -60,10 +60,9 @@ that was not seen made, only what is cleared by its own name counts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from gradlint.finding import Denied, Finding, Fix, Related, Role, Severity, Span
+from gradlint.finding import Denied, Finding, Fix, Related, Role, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import (
@@ -97,7 +96,6 @@ from gradlint_rules.words import backward, owners, places, shortly
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
-_COMPARES = re.compile(r"[<>%]|== *\d")
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -105,7 +103,7 @@ def check(paths: Paths) -> Iterator[Report]:
     called.
     """
     has_optimizers = any(paths.some(lambda tape: (*tape.of(OptimizerMade), *tape.optimizers())))
-    found = list(_without_step(paths)) if has_optimizers and not _hides_code(paths) else []
+    found = list(_without_step(paths)) if has_optimizers else []
     if found and paths.never(_uses_gradients, May.READ | May.CLEAR | May.CLIP):
         yield from found
     for fact in paths.some(lambda tape: named_alone(tape) if tape.optimizers() else ()):
@@ -245,17 +243,6 @@ def _report_unfed(step: OptimizerStep, loss: Fact) -> Report:
     return Report(
         step.at, message, "Call `backward()` on the loss before the step.", places(step.at, related)
     )
-
-
-def _hides_code(paths: Paths) -> bool:
-    """Whether a comparison with a counter always goes the same way here: what it leads to was not
-    run.
-    """
-    sides: dict[Span, set[str]] = {}
-    for fact in paths.some(lambda tape: tape.facts("branch")):
-        if _COMPARES.search(fact.text):
-            sides.setdefault(fact.at, set()).add(fact.detail)
-    return any(side == {"false"} for side in sides.values())
 
 
 def _uses_gradients(tape: Tape) -> bool:

@@ -16,7 +16,6 @@ from gradlint.tape import (
 _KEEPS = (Trait.ADDS, Trait.SCALES, Trait.SUMS, Trait.JOINS, Trait.CASTS, Trait.REARRANGES)
 _SHOWN = ("scale", "neg", "positive", "part", "clone")
 _SUM = re.compile(r"(?<![a-z])sum(med)?(?![a-z])")
-_LOSSES = ("_loss", "cross_entropy", "_div", "_with_logits", "nll", "_nll")
 
 
 def is_whole_mean(sinks: Sequence[Backward]) -> bool:
@@ -153,7 +152,7 @@ def _can_be_number(value: Value) -> bool:
 def is_mean(value: Value) -> bool:
     """Whether a value is a mean, or a loss that is one by its operation or by what it is called."""
     name = canonical(value.op)
-    if has(name, Trait.MEANS) or any(word in name for word in _LOSSES) or name.endswith("Loss"):
+    if has(name, Trait.MEANS, Trait.LOSSES):
         return True
     is_ratio = name == "div" and len(value.inputs) > 1
     said = f"{value.text.partition('(')[0]} {value.name}".lower()

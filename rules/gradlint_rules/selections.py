@@ -6,7 +6,6 @@ error[valid].mean()                    # a mean of a selection
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterable, Iterator
 
@@ -31,7 +30,6 @@ _TURNED = (*_SHAPED, "t", "T", "mT", "transpose")
 _PARTS = ("getitem", "masked_select", "narrow", "index_select", "gather", "select")
 # what these make of a selection can have elements although it has none
 _OTHER_SHAPE = ("sum", "mean", "cat", "stack", "where", "add", "grad")
-_MEANS = re.compile(r"(_loss|cross_entropy|_with_logits|kl_div|Loss)$")
 _NAMES = re.compile(r"mask|valid|observed|keep|known|labell?ed|present|visible")
 _DEPTH = 12
 
@@ -51,7 +49,7 @@ class Mean:
 def empty_means(values: Iterable[Value]) -> Iterator[Mean]:
     """The means among values, each with the mask that decides of what."""
     for value in values:
-        if not _can_be_mean(value.op):
+        if not (canonical(value.op) in ("div", "mean") or has(value.op, Trait.LOSSES)):
             continue
         if canonical(value.op) == "div" and len(value.inputs) == 2:
             mask = _counted(value.inputs[1]) or members(value.inputs[1])
@@ -64,15 +62,12 @@ def empty_means(values: Iterable[Value]) -> Iterator[Mean]:
                 and not _meets_itself(mask)
             ):
                 yield Mean(value, mask, value, True)
-        elif canonical(value.op) == "mean" or (_MEANS.search(value.op) and not is_unreduced(value)):
+        elif canonical(value.op) == "mean" or (
+            has(value.op, Trait.LOSSES) and not is_unreduced(value)
+        ):
             selection = _selection(value)
             if selection is not None and not _meets_itself(selection.inputs[1]):
                 yield Mean(value, selection.inputs[1], selection, False)
-
-
-@functools.lru_cache(maxsize=4096)
-def _can_be_mean(op: str) -> bool:
-    return canonical(op) in ("div", "mean") or _MEANS.search(op) is not None
 
 
 def is_selection(value: Value) -> bool:
