@@ -256,3 +256,33 @@ def test_a_hook_for_the_end_of_an_epoch_uses_what_is_left(folder: pathlib.Path) 
     """
     _, watched = traced(folder, WINDOWS + textwrap.dedent(body))
     assert watched.codes == []
+
+
+LIBRARY = """
+class Loop:
+    def __init__(self, forward):
+        self.forward = forward
+
+    def fit(self, data):
+        for x in data:
+            loss = self.forward(x) / 2
+            loss.backward()
+"""
+
+
+def test_the_loss_of_a_librarys_loop_goes_by_what_the_program_gave_it(
+    folder: pathlib.Path,
+) -> None:
+    (folder / "site-packages" / "looping.py").write_text(LIBRARY)
+    body = """
+        from looping import Loop
+
+        def forward(x):
+            out = model(x).detach()
+            return out.square().mean()
+
+        Loop(forward).fit(data(3))
+    """
+    (folder / "train.py").write_text(HEAD + textwrap.dedent(body))
+    (found,) = trace(folder, "--output-format", "json", "train.py").report["findings"]
+    assert "flows into `out.square().mean()` out of the graph" in found["message"]

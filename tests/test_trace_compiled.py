@@ -204,3 +204,20 @@ def test_a_torch_that_hides_its_compiled_functions_is_watched_without_the_record
     assert (watched.out, watched.code) == (alone.out, 0), watched.err
     assert "nothing is recorded" in watched.err
     assert "while watching" not in watched.err
+
+
+def test_what_the_compiler_differentiates_is_no_backward_of_the_programs(
+    tmp_path: pathlib.Path,
+) -> None:
+    body = """
+        model = torch.compile(net, backend="aot_eager")
+
+        def score(x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return model(x).float()
+
+        train(score)
+    """
+    alone, watched = both(tmp_path, body)
+    assert (watched.out, watched.code) == (alone.out, 0), watched.err
+    assert "No finding." in watched.err

@@ -8,9 +8,11 @@ from gradlint import tape
 from gradlint.trace import source
 from gradlint.trace.events import modes, passes, updates, writes
 from gradlint.trace.explain import lineage
+from gradlint.trace.frames import Place
 from gradlint.trace.holders import Holders
 from gradlint.trace.places import NOWHERE, at, stack
 from gradlint.trace.records import Driven, Note, Op
+from gradlint.trace.selections import FILLED, never_empty
 from gradlint.trace.session import Session
 from gradlint.trace.turns import BUSY, Turns
 from gradlint.trace.unseen import fill_unseen
@@ -57,7 +59,9 @@ class Assembler:
                 self._note(thing)
             else:
                 self.turns.visit(thing.place)
-                self.values.value(thing)
+                value = self.values.value(thing)
+                for fact in never_empty(value) if FILLED in thing.flags else ():
+                    self._write(fact, thing.place, thing.step)
         self.turns.close()
         last = session.notes[-1].place if session.notes else ()
         self.turns.write(tape.End(at=at(last), raised=raised), session.step)
@@ -77,15 +81,18 @@ class Assembler:
             self.turns.fetched(note)
         maker = _MAKERS.get(note.kind)
         for event in maker(self, note) if maker else ():
-            event.at = at(note.place) if event.at is NOWHERE else event.at
-            event.stack = stack(note.place)
-            event.iteration = event.iteration or self.turns.rounds.now()
-            if self.driven is not None and self.driven.does(note.place):
-                event.assumed, event.text = True, self.driven.name
-            event.text = event.text or (
-                source.text(note.place[0].code, note.place[0].instruction) if note.place else ""
-            )
-            self.turns.write(event, note.step)
+            self._write(event, note.place, note.step)
+
+    def _write(self, event: tape.Event, place: Place, step: int) -> None:
+        event.at = at(place) if event.at is NOWHERE else event.at
+        event.stack = stack(place)
+        event.iteration = event.iteration or self.turns.rounds.now()
+        if self.driven is not None and self.driven.does(place):
+            event.assumed, event.text = True, self.driven.name
+        event.text = event.text or (
+            source.text(place[0].code, place[0].instruction) if place else ""
+        )
+        self.turns.write(event, step)
 
 
 def _mentioned(note: Note) -> Iterator[Op]:

@@ -29,6 +29,7 @@ from gradlint.trace.memory import tensors
 from gradlint.trace.operations import Spec, spec
 from gradlint.trace.private import sequence_number
 from gradlint.trace.records import ROW_OF_NOTHING, Op, serial
+from gradlint.trace.selections import FILLED, is_filled
 from gradlint.trace.sums import Sums
 
 if TYPE_CHECKING:
@@ -147,6 +148,8 @@ class Recorder(TorchFunctionMode):
                     made.flags |= {"zero-gradient"}
                 if any("data" in each.flags for each in inputs) and _is_part(out, given):
                     made.flags |= {"data"}  # writes there are not counted either
+                if is_filled(judged.name, out):
+                    made.flags |= {FILLED}
                 self.memory.remember(out, made)
                 self.sums.judge(judged, made)
                 if judged.is_softmax and given and _has_row_of_nothing(given[0], out, args, kwargs):

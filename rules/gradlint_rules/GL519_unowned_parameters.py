@@ -82,7 +82,7 @@ from gradlint_rules import GL511_missing_step, GL513_stale_optimizer
 from gradlint_rules.cached import of_tape
 from gradlint_rules.held import common_place, identities
 from gradlint_rules.numbers import of_memory
-from gradlint_rules.words import calls, owners, places, shortly, to_sink
+from gradlint_rules.words import calls, owner_paths, places, shortly, to_sink
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
@@ -124,8 +124,7 @@ def check(paths: Paths) -> Iterator[Report]:
         ]
         if not leaves:
             continue
-        at, stack = common_place(leaves)
-        yield _report(found, leaves, at, stack)
+        yield _report(found, sorted(leaves, key=lambda leaf: (leaf.order, leaf.at)))
 
 
 def _is_nobodys(parameter: _Place, paths: Paths) -> bool:
@@ -248,15 +247,50 @@ def _written(tape: Tape) -> list[Value]:
     return [value for event in writes for value in of_memory(event.before)]
 
 
-def _report(found: _Unowned, leaves: Sequence[Value], at: Span, stack: tuple[Span, ...]) -> Report:
-    names = owners(identities(leaves), (*found.sink.leaves, *found.optimizer.parameters))
+def _report(found: _Unowned, leaves: Sequence[Value]) -> Report:
+    known = (*found.sink.leaves, *found.optimizer.parameters)
+    names = owner_paths(identities(leaves), known)
+    made = _makings(names, leaves, known) if found.is_part else [(*common_place(leaves), names[0])]
     get, hold = ("gets", "it") if len(names) == 1 else ("get", "them")
     message = (
-        f"{shortly(names)} {get} a gradient, and no optimizer holds {hold}: nothing trains {hold}"
+        f"{shortly([f'`{name}`' for name in names])} {get} a gradient, and no optimizer holds "
+        f"{hold}: nothing trains {hold}"
     )
     name = found.optimizer.name or found.optimizer.cls
     taken = Related(found.optimizer.at, f"`{name}` takes other parameters here")
+    others = [Related(each, f"`{owner}` is made here") for each, _, owner in made[1:]]
     is_loaded = any("loaded" in leaf.flags for leaf in leaves)
     is_sure = found.is_seen and not is_loaded and not found.is_part
-    related = places(at, *calls(stack, ()), taken, to_sink(found.sink))
+    at, stack, _ = made[0]
+    related = places(at, *others, *calls(stack, ()), taken, to_sink(found.sink))
     return Report(at, message, _HELP, related, None if is_sure else Severity.NOTE)
+
+
+def _makings(
+    names: Sequence[str], leaves: Sequence[Value], known: Sequence[Value]
+) -> list[tuple[Span, tuple[Span, ...], str]]:
+    """Where each part of a model is made that is named, and the calls that led there."""
+    found = []
+    for name in names:
+        own = [
+            leaf
+            for leaf in leaves
+            if leaf.parameter is not None and f"{leaf.parameter.path}.".startswith(f"{name}.")
+        ]
+        *stack, at = _way_to(own, known)
+        found.append((at, tuple(stack), name))
+    return found
+
+
+def _way_to(own: Sequence[Value], known: Sequence[Value]) -> tuple[Span, ...]:
+    """The calls down to the one that makes a part of a model; where the call that all of it shares
+    makes more than that, those down to the first line of the part.
+    """
+    at, stack = common_place(own)
+    way, names = (*stack, at), {id(leaf.parameter) for leaf in own}
+    makes_more = any(
+        (*leaf.stack, leaf.at)[: len(way)] == way and id(leaf.parameter) not in names
+        for leaf in known
+    )
+    first = (*own[0].stack, own[0].at)
+    return first[: len(way) + 1] if makes_more else way

@@ -57,7 +57,8 @@ for x, depth in zip(torch.randn(5, 8, 4), torch.randn(5, 8)):
 ## Limits
 Of data from elsewhere it is not known what a mask selects: padding, lengths and labels that a
 dataset gives are a note. A traced run takes a mask whose count was asked for, or taken out, for
-guarded; what it reports is a note, unless it met the NaN.
+guarded, and one that was made before the loop, and selected something, for never empty; what it
+reports is a note, unless it met the NaN.
 """
 
 from __future__ import annotations

@@ -74,12 +74,15 @@ def owners(parameters: Iterable[Parameter], known: Iterable[Value]) -> list[str]
     """A few parameters by their names; more by the modules of which all that is known is among
     them.
     """
+    return [f"`{name}`" for name in owner_paths(parameters, known)]
+
+
+def owner_paths(parameters: Iterable[Parameter], known: Iterable[Value]) -> list[str]:
+    """As `owners`, without quotes."""
     names = list(dict.fromkeys(parameter.path for parameter in parameters))
-    if len(names) > _FEW:
-        names = grouped(
-            names, (value.parameter.path for value in known if value.parameter is not None)
-        )
-    return [f"`{name}`" for name in names]
+    if len(names) <= _FEW:
+        return names
+    return grouped(names, (value.parameter.path for value in known if value.parameter is not None))
 
 
 def shortly(words: Sequence[str]) -> str:

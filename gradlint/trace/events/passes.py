@@ -45,6 +45,8 @@ def backward(assembler: Assembler, note: Note) -> Iterator[tape.Event]:
     handed = "" if note.facts["direct"] else _handed(note.place)
     for value in values:
         value.name = value.name or (_receiver(note.place) if note.facts["direct"] else handed)
+        if not value.name and not note.facts["direct"]:
+            value.name = _out_of_view(value).title
     wanted = note.facts["inputs"]
     if note.facts["sink"] == "autograd.grad" and len(values) == len(wanted) == 1:
         _name_arguments(assembler, note, *values, assembler.values.value(wanted[0]))
@@ -56,6 +58,20 @@ def backward(assembler: Assembler, note: Note) -> Iterator[tape.Event]:
     )  # fmt: skip
     if note.facts["retain"] and not assembler.carries:
         yield from _carried(assembler, note, loss)
+
+
+def _out_of_view(loss: tape.Value) -> tape.Value:
+    """What a library's loop made its loss of: `loss / accumulation` of what `forward` gave.
+
+    The line of such a value is the call that runs the whole loop, which names no loss.
+    """
+    value = loss
+    while (value.at, value.stack) == (loss.at, loss.stack):
+        sources = [source for source in value.inputs if source.kind is tape.Kind.OPERATION]
+        if len(sources) != 1:
+            return loss
+        (value,) = sources
+    return value
 
 
 def _name_arguments(assembler: Assembler, note: Note, *values: tape.Value) -> None:

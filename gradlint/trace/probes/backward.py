@@ -26,6 +26,13 @@ def install(session: Session) -> None:
     session.replace(torch.autograd, "grad", lambda original: _grad(session, original))
 
 
+def _is_anothers(session: Session) -> bool:
+    """Whether it is not the program that asks for gradients: a step or another backward that runs,
+    our own code, or torch's compiler, which differentiates what it compiles.
+    """
+    return bool(session.depth or session.quiet or torch.compiler.is_compiling())
+
+
 def _backward(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     def backward(
         tensors: Any,
@@ -38,7 +45,7 @@ def _backward(session: Session, original: Callable[..., Any]) -> Callable[..., A
         def run() -> Any:
             return original(tensors, grad_tensors, retain_graph, create_graph, *args, **kwargs)
 
-        if session.depth or session.quiet:
+        if _is_anothers(session):
             return run()
         if _is_in_transform():  # it raises
             session.happened("fact", what="autograd-in-transform", detail="backward")
@@ -76,7 +83,7 @@ def _grad(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
                 outputs, inputs, grad_outputs, retain_graph, create_graph, *args, **kwargs
             )
 
-        if session.depth or session.quiet:
+        if _is_anothers(session):
             return run()
         if _is_functorch(_listed(outputs)):
             return _in_transform(session, run)
