@@ -95,6 +95,7 @@ _TERMS = frozenset(
         "regularisation",
     ]
 )
+_NAME = re.compile(r"[^\W\d]\w*")
 _LOSS = re.compile(r"(?!gloss|floss)\w*loss")  # `celoss`
 _OF_A_LOSS = frozenset(
     ["weight", "weights", "mask", "masks", "coef", "fn", "function", "layer", "head", "scale"]
@@ -108,6 +109,29 @@ _UNTRAINED = frozenset(f"{_HELD} {_GATHERED}".split())
 _MULTIPLIED = "weight weights scale coef coefficient lambda alpha beta gamma temperature factor w"
 _DIVIDED = "norm max min std count num number n ratio mask"
 _FACTORS = frozenset(f"{_MULTIPLIED} {_DIVIDED}".split())
+
+# what is measured, or kept for a log, and not trained on: `val_loss`, `running_loss`
+_OF_A_RUN = "log logged raw best ema avg running total"
+_MEASURED = frozenset(f"val valid validation eval test metric mae mse acc {_OF_A_RUN}".split())
+# functions that tell a person something: by themselves, or by what they tell
+_TELLS = frozenset(["log", "print", "pprint", "report", "display", "plot"])
+_NUMBERS_TOLD = "loss losses metric metrics value values stats step dict all scalar scalars"
+_TOLD = frozenset(_NUMBERS_TOLD.split())
+_DRAWN = frozenset(["scalar", "scalars", "histogram"])  # `writer.add_scalar`
+_BARS = (("set", "postfix"), ("set", "postfix", "str"))
+_LIBRARIES_OF_LOGS = "wandb mlflow tensorboard tqdm"
+_LOGS = "logger logging log logs writer meter meters metric metrics history recorder"
+_LOGGERS = frozenset(f"{_LOGS} {_LIBRARIES_OF_LOGS} pbar progress console".split())
+_SUMMED = frozenset(["sum", "summed"])
+_KNOWN = "valid validity observed keep kept known labelled labeled present visible visibility"
+_CHOSEN = frozenset(f"mask masks {_KNOWN}".split())
+_DEVICES = frozenset(["device", "devices", "mps", "xpu", "accelerator", "accelerators", "cpu"])
+_OF_CUDA = ("cuda", "gpu")  # also within a word: `ngpus`
+_BOXES = "box boxes bbox bboxes keypoint keypoints landmark landmarks joint joints mask masks"
+_CLASSES = "label labels target targets class classes category categories tag tags answer answers"
+_MARKS = "depth depths score scores rating ratings y ys gt gts truth groundtruth"
+_NOTED = "annot annots annotation annotations"
+_LABELS = frozenset(f"{_BOXES} {_CLASSES} {_MARKS} {_NOTED}".split())
 
 _ROLE_WORDS: dict[Role, str] = {
     "optimizer": "opt opts optim optims optimizer optimizers optimiser optimisers "
@@ -176,6 +200,51 @@ def is_factor(name: str) -> bool:
     return not _FACTORS.isdisjoint(_words_of_path(name))
 
 
+def is_measured(name: str) -> bool:
+    """Whether a loss is computed to be looked at, by its name: of a validation, a running mean."""
+    return not _MEASURED.isdisjoint(_words(name))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_for_logging(path: str) -> bool:
+    """Whether a function tells a person something: `log`, `log_metrics`, and not `log_prob`; or
+    what it is a method of.
+    """
+    *owners, name = names.parts(path) or ("",)
+    first, *more = names.words(name) or ("",)
+    return (
+        (first in _TELLS and (not more or more[-1] in _TOLD))
+        or (first in ("add", "log", "write") and more[-1:] != [] and more[-1] in _DRAWN)
+        or (first, *more) in _BARS
+        or not _LOGGERS.isdisjoint(names.words(".".join(owners)))
+    )
+
+
+def is_summed(name: str) -> bool:
+    """Whether a number is a sum, or a function sums, by its name."""
+    return not _SUMMED.isdisjoint(_words(name))
+
+
+def is_chosen(name: str) -> bool:
+    """Whether a tensor says which elements there are, by its name: a mask, what is valid."""
+    return not _CHOSEN.isdisjoint(_words_of_path(name))
+
+
+def is_label(name: str) -> bool:
+    """Whether a part of a sample is what a prediction is compared with, by its name."""
+    return not _LABELS.isdisjoint(_words(name))
+
+
+def mentions_cuda(text: str) -> bool:
+    """Whether an expression names CUDA, or a GPU."""
+    return any(word in text.lower() for word in _OF_CUDA)
+
+
+def mentions_devices(text: str) -> bool:
+    """Whether an expression names devices."""
+    return mentions_cuda(text) or not _DEVICES.isdisjoint(_words_of_text(text))
+
+
 def role(text: str) -> Role:
     """What steps, by the last word of its name that says anything: a `warmup_optimizer` is an
     optimizer.
@@ -193,3 +262,9 @@ def _words(name: str) -> frozenset[str]:
 def _words_of_path(text: str) -> frozenset[str]:
     """The words of all names of a path: `self.teacher.logits` is of a teacher, too."""
     return frozenset(word for part in names.parts(text) for word in names.words(part))
+
+
+@functools.lru_cache(maxsize=4096)
+def _words_of_text(text: str) -> frozenset[str]:
+    """The words of all names and strings of an expression."""
+    return frozenset(word for name in _NAME.findall(text) for word in names.words(name))

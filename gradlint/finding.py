@@ -157,15 +157,15 @@ class Finding:
     hints: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
-    def wording(self) -> tuple[str, tuple[tuple[int, int, int, str], ...]]:
-        """What tells two findings of one code and place apart: their words, and where else they
-        point. Without backslashes, which SARIF has more of.
+    def wording(self) -> tuple[str, int, tuple[tuple[int, int, int, str], ...]]:
+        """The order of findings of one code, place and severity: by their words, and whoever points
+        to more places first. Without backslashes, of which SARIF has more.
         """
         places = (
             (each.at.cell, each.at.line, each.at.column, each.message.replace("\\", ""))
             for each in self.related
         )
-        return self.message.replace("\\", ""), tuple(places)
+        return self.message.replace("\\", ""), -len(self.related), tuple(places)
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:

@@ -151,7 +151,8 @@ def _sarif_wording(result: Object) -> Key:
         region = each["physicalLocation"]["region"]
         said = each["message"]["text"].replace("\\", "")
         places.append((region["startLine"], region["startColumn"], said))
-    return result["message"]["text"].partition("\n")[0].replace("\\", ""), tuple(places)
+    message = result["message"]["text"].partition("\n")[0].replace("\\", "")
+    return message, -len(places), tuple(places)
 
 
 def _sarif_order(result: Object) -> tuple[str, int, int, str, str]:

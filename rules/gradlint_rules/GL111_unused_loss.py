@@ -67,10 +67,10 @@ function makes one, and no name, is reported where it is computed from a forward
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
+from gradlint import evidence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Denied, Severity, Span
 from gradlint.paths import Paths
@@ -99,10 +99,6 @@ _Key = tuple[Span, tuple[Span, ...]]
 _HELP = (
     "Add it to what is back-propagated, or compute it under `torch.no_grad()` if it is only for "
     "the log."
-)
-_MEASURES = re.compile(
-    r"(?:^|_)(?:val|valid|validation|eval|test|metric|mae|mse"
-    r"|acc|log|logged|raw|best|ema|avg|running|total)(?:_|$)"
 )
 
 
@@ -307,7 +303,7 @@ def _is_beside(unused: _Unused) -> bool:
 
 def _is_for_the_log(unused: _Unused) -> bool:
     name = unused.fact.detail or unused.loss.name
-    return bool(name and _MEASURES.search(name.lower()))
+    return bool(name) and evidence.is_measured(name)
 
 
 def _looks_back(unused: _Unused, tape: Tape) -> bool:

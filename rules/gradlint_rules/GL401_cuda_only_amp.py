@@ -71,6 +71,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradlint import evidence
 from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
@@ -82,7 +83,6 @@ from gradlint_rules.devices import (
     Choices,
     choices,
     chosen_here,
-    is_about_devices,
     is_checked,
 )
 from gradlint_rules.portable import switched_off_there, told_the_device
@@ -157,7 +157,9 @@ def _for_cuda(tape: Tape) -> Iterator[Fact]:
 
 def _is_on_for_cuda(amp: Amp) -> bool:
     is_on = (
-        amp.enabled != "false" and not is_about_devices(amp.by) and (not amp.by or amp.is_setting)
+        amp.enabled != "false"
+        and not evidence.mentions_devices(amp.by)
+        and (not amp.by or amp.is_setting)
     )
     return is_on and amp.device == CUDA and amp.name.endswith(_MADE)
 

@@ -97,6 +97,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Sequence
 
+from gradlint import evidence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Severity, Span
 from gradlint.paths import Paths
@@ -105,12 +106,6 @@ from gradlint.tape import Decision, Tape
 
 SEVERITY = Severity.WARNING
 _HELP = "Leave such samples out, or give a label that the loss ignores, or a mask beside it."
-_TARGETS = re.compile(
-    r"(?<![a-z])(labels?|targets?|class(es)?|b?box(es)?|keypoints?|landmarks?|joints?|masks?"
-    r"|depths?|scores?|ratings?|annot[a-z]*|ys?|gts?|(ground)?truth"
-    r"|tags?|categor(y|ies)|answers?)(?![a-z])"
-)
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FLAGS = re.compile(
     r"mask|valid|visib|weight|has_|is_|known|present|observed|flag|confiden|ignore|exist|missing"
 )
@@ -197,7 +192,7 @@ def _is_target(part: str, parts: _Parts) -> bool:
         places = (name.partition(".")[0] for name in parts if _is_place(name))
         if int(first) == max(map(int, places)):
             return True
-    return bool(_TARGETS.search(_HUMP.sub("_", parts[part].name).lower()))
+    return evidence.is_label(parts[part].name)
 
 
 def _is_place(part: str) -> bool:

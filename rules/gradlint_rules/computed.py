@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Iterator
 
-from gradlint import names
+from gradlint import evidence
 from gradlint.tape import Fact, Kept, ModuleCall, Tape, Value, ancestors
 from gradlint_rules.cached import of_tape
 
 FACT = "loss"
-_TELLS = re.compile(  # by itself, or by what it tells: `log`, `log_metrics`, and not `log_prob`
-    r"(?:log|print|pprint|report|display|plot)"
-    r"(?:_(?:\w+_)?(?:loss|losses|metrics?|values?|stats|step|dict|all|scalars?))?"
-    r"|(?:add|log|write)_(?:scalars?|histogram)|set_postfix(?:_str)?"
-)
-_LOGGERS = frozenset(
-    [
-        "logger",
-        "logging",
-        "log",
-        "logs",
-        "writer",
-        "meter",
-        "meters",
-        "metric",
-        "metrics",
-        "wandb",
-        "mlflow",
-        "tensorboard",
-        "tqdm",
-        "pbar",
-        "progress",
-        "console",
-        "recorder",
-        "history",
-    ]
-)
 
 
 def losses(tape: Tape) -> Iterator[tuple[Fact, Value]]:
@@ -65,7 +36,7 @@ def _away(tape: Tape) -> Iterator[Value]:
     """
     yield from (fact.value for fact in tape.facts("put-away", "asserted") if fact.value is not None)
     for event in tape.of(Kept):
-        if event.how == "unknown" and not _is_logging(event.text.partition("(")[0]):
+        if event.how == "unknown" and not evidence.is_for_logging(event.text.partition("(")[0]):
             yield event.value
     yield from (call.result for call in foreign(tape) if call.result is not None)
 
@@ -75,13 +46,4 @@ def foreign(tape: Tape) -> Iterator[ModuleCall]:
     unknown = (
         call for call in tape.of(ModuleCall) if call.result is not None and call.result.op == "call"
     )
-    return (call for call in unknown if not _is_logging(call.module.path))
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_logging(path: str) -> bool:
-    """Whether a function is for logging: by its whole name, or by what it is a method of."""
-    *owners, name = names.parts(path) or ("",)
-    return _TELLS.fullmatch(name.lower()) is not None or not _LOGGERS.isdisjoint(
-        names.words(".".join(owners))
-    )
+    return (call for call in unknown if not evidence.is_for_logging(call.module.path))

@@ -7,9 +7,9 @@ CUDA, the code runs without CUDA there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from gradlint import evidence
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Role, Span
 from gradlint.paths import Paths
@@ -19,8 +19,6 @@ from gradlint_rules.cached import of_paths, of_tape
 
 AMP, PLACED, NAMED, NEEDS_CUDA = "amp", "placed", "named", "needs-cuda"
 CUDA, UNKNOWN = "cuda", "unknown"
-_ABOUT_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
-_ABOUT_DEVICES = re.compile(r"cuda|gpu|device|mps|xpu|accelerator|\bcpu", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ def _is_said_to_be_cuda(tape: Tape, chosen: Sequence[Fact]) -> bool:
 
 def _is_about_the_choice(text: str) -> bool:
     return (
-        bool(_ABOUT_CUDA.search(text)) and "is_available" not in text and "device_count" not in text
+        evidence.mentions_cuda(text) and "is_available" not in text and "device_count" not in text
     )
 
 
@@ -177,12 +175,7 @@ def _made(tape: Tape) -> set[tuple[Span, bool]]:
 
 def is_checked(event: Event, paths: Paths) -> bool:
     """Whether a question about the device stands before this."""
-    return any(_ABOUT_DEVICES.search(decision.text) for decision in gates(event, paths))
-
-
-def is_about_devices(text: str) -> bool:
-    """Whether a condition speaks of devices."""
-    return bool(_ABOUT_DEVICES.search(text))
+    return any(evidence.mentions_devices(decision.text) for decision in gates(event, paths))
 
 
 def chosen_here(fact: Fact) -> Related:

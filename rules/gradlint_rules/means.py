@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 
+from gradlint import evidence
 from gradlint.operations import Trait, canonical, has
 from gradlint.tape import (
     Backward,
@@ -15,7 +15,6 @@ from gradlint.tape import (
 # which keep what a loss is a mean of, up to a factor
 _KEEPS = (Trait.ADDS, Trait.SCALES, Trait.SUMS, Trait.JOINS, Trait.CASTS, Trait.REARRANGES)
 _SHOWN = ("scale", "neg", "positive", "part", "clone")
-_SUM = re.compile(r"(?<![a-z])sum(med)?(?![a-z])")
 
 
 def is_whole_mean(sinks: Sequence[Backward]) -> bool:
@@ -155,11 +154,11 @@ def is_mean(value: Value) -> bool:
     if has(name, Trait.MEANS, Trait.LOSSES):
         return True
     is_ratio = name == "div" and len(value.inputs) > 1
-    said = f"{value.text.partition('(')[0]} {value.name}".lower()
+    said = (value.text.partition("(")[0], value.name)
     return is_ratio or (
         value.op == "call"
         and "loss" in value.text.lower() + value.name.lower()
-        and not _SUM.search(said)
+        and not any(map(evidence.is_summed, said))
     )
 
 

@@ -6,9 +6,9 @@ error[valid].mean()                    # a mean of a selection
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
+from gradlint import evidence
 from gradlint.dataclass import dataclass
 from gradlint.operations import Trait, canonical, has
 from gradlint.tape import DType, Value
@@ -30,7 +30,6 @@ _TURNED = (*_SHAPED, "t", "T", "mT", "transpose")
 _PARTS = ("getitem", "masked_select", "narrow", "index_select", "gather", "select")
 # what these make of a selection can have elements although it has none
 _OTHER_SHAPE = ("sum", "mean", "cat", "stack", "where", "add", "grad")
-_NAMES = re.compile(r"mask|valid|observed|keep|known|labell?ed|present|visible")
 _DEPTH = 12
 
 
@@ -128,11 +127,7 @@ def _is_mask(value: Value) -> bool:
         return False
     if value.dtype is DType.BOOL and not (is_same(value) or _counts(value)):
         return True
-    return (
-        not value.inputs
-        and not value.requires_grad
-        and _NAMES.search(value.title.lower()) is not None
-    )
+    return not value.inputs and not value.requires_grad and evidence.is_chosen(value.title)
 
 
 def _is_chosen_by_hand(value: Value) -> bool:
