@@ -127,7 +127,7 @@ def _chosen(m: Machine, value: Abstract, node: ir.If, frame: Frame) -> bool:
     is_last_refusal = node.is_last and not node.otherwise and leaves(node.then)
     ends = _ends(node.otherwise, frame) or is_last_refusal
     is_refused = ends is not _ends(node.then, frame)
-    goes_on = not (leaves(node.then) and not leaves(node.otherwise))
+    goes_on = node.answers or not (leaves(node.then) and not leaves(node.otherwise))
     recursing = _recursing(node, frame.function.node) if frame.function is not None else None
     return conditions.choose(
         m,

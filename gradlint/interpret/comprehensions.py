@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from gradlint.dataclass import dataclass
 from gradlint.interpret import conditions, filters, retention
 from gradlint.interpret.iteration import is_endless, shorten
 from gradlint.interpret.keys import hashable
@@ -14,7 +16,9 @@ from gradlint.interpret.tables import EVALUATE, handles
 from gradlint.interpret.values import (
     Abstract,
     Call,
+    Instance,
     Mapping,
+    Object,
     Sequence,
 )  # fmt: skip
 from gradlint.ir import nodes as ir
@@ -46,8 +50,8 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
         else:
             mapping.items[key] = value
 
-    left_out: list[Abstract] = []
-    _clauses(m, node, 0, scope, finish, left_out)
+    shown = _Shown()
+    _clauses(m, node, 0, scope, finish, shown)
     if any(sink.iteration == m.rounds and sink.sink != "autograd.grad" for sink in m.sinks[sinks:]):
         m.session.loops.trains_in(node)
     if node.value is not None:
@@ -57,9 +61,27 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
     made = Sequence(node.kind, items, at=frame.span(node))
     if not m.session.loops.is_training(node):
         shorten(m, made)
-    if left_out and not items:
+    if shown.is_partial:
+        made.rest = _layer_like(made)
+    if shown.left_out and not items:
         m.state.setdefault("all left out", []).append(made)
     return made
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What a comprehension has run through: the items that its tests left out, and whether there
+    can be more than were shown.
+    """
+
+    left_out: list[Abstract] = field(default_factory=list)
+    is_partial: bool = False
+
+
+def _layer_like(listed: Sequence) -> Abstract | None:
+    """What stands for the layers of a list behind those that are shown: the last of these."""
+    last = listed.items[-1] if listed.items else None
+    return last if isinstance(last, Instance | Object) and last.module is not None else None
 
 
 def _clauses(
@@ -68,7 +90,7 @@ def _clauses(
     position: int,
     scope: Frame,
     finish: Callable[[], None],
-    left_out: list[Abstract],
+    shown: _Shown,
 ) -> None:
     if position == len(node.clauses):
         finish()
@@ -86,9 +108,9 @@ def _clauses(
     def visit(item: Abstract) -> bool:
         assign(m, target, item, scope)
         if all(map(is_left_in, tests)):
-            _clauses(m, node, position + 1, scope, finish, left_out)
+            _clauses(m, node, position + 1, scope, finish, shown)
         else:
-            left_out.append(item)
+            shown.left_out.append(item)
         return False
 
     call = Call("for", [], {}, iterable, scope)
@@ -96,6 +118,7 @@ def _clauses(
         with m.loop("", m.listed) as loop:
             loop.target, loop.looks_up = target, filters.looks_up(node, target, iterable)
             m.iterate(source, visit, call)
+        shown.is_partial |= loop.number not in m.state.get("in full", ())
         return
 
     def step(item: Abstract) -> bool:  # losses = [self.step(batch) for batch in loader]

@@ -49,6 +49,7 @@ from gradlint.tape import COMPUTED_ANEW, DType, Value
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
     from gradlint.interpret.scopes import Frame
+    from gradlint.interpret.symbols import Symbol
 MOST_PICKED = 6  # of the functions and classes that an unknown key may find
 
 
@@ -287,14 +288,21 @@ def _chosen(m: Machine, target: Mapping, index: Abstract, node: ir.Node, frame: 
     known = m.oracle.facts.equal.get(symbol)
     if known is not None and _has(target.items, known):
         return target.items[known]
-    _, default = m.state.get("options", {}).get(symbol) or (None, None)
-    key = default.value if isinstance(default, Const) else None
+    key = _key_by_default(m, symbol)
     key = key if key is not None and _has(target.items, key) else next(iter(target.items))
     others = [
         other for other, value in target.items.items() if other != key and _is_of_program(value)
     ]
     picked = conditions.pick(m, symbol, others[:MOST_PICKED], node, frame)
     return target.items[key if picked is None else picked]
+
+
+def _key_by_default(m: Machine, symbol: Symbol) -> object:
+    """What an option is where nobody sets it, or what most objects of a part are made with."""
+    _, default = m.state.get("options", {}).get(symbol) or (None, None)
+    if isinstance(default, Const):
+        return default.value
+    return m.state.get("defaults", {}).get(symbol)
 
 
 def _is_of_program(value: Abstract) -> bool:

@@ -12,7 +12,7 @@ from gradlint.interpret.registry import (
 )
 from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.tables import CALL, handles
-from gradlint.interpret.values import Abstract, Call, Unknown
+from gradlint.interpret.values import Abstract, Call, Const, Tensor, Unknown
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ def _tell_apart(m: Machine, symbol: Symbol, made: tape.Value, call: Call) -> Non
     `loss(x, fake, 1)`.
 
     Each can be computed from some of the arguments alone: the loss of the generator, or of the
-    discriminator.
+    discriminator. Of one tensor there is no other: `rearrange(x, "b c -> c b")`.
     """
-    if not isinstance(call.node, ir.Call):
+    if not isinstance(call.node, ir.Call) or _is_given_one_tensor(call):
         return
     by_place = [*enumerate(call.node.args), *call.node.kwargs]
     literals = tuple(
@@ -155,6 +155,12 @@ def _tell_apart(m: Machine, symbol: Symbol, made: tape.Value, call: Call) -> Non
             for each in (made, *others):
                 each.flags |= {tape.TOLD_APART}
             others.clear()
+
+
+def _is_given_one_tensor(call: Call) -> bool:
+    """Whether a tensor and constants are all that a call hands over."""
+    given = [value for value in call.values if not isinstance(value, Const)]
+    return len(given) == 1 and isinstance(given[0], Tensor)
 
 
 def _note_listing(m: Machine, result: Unknown, call: Call) -> None:

@@ -5,7 +5,7 @@ written.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from gradlint.ir import drains, patterns
@@ -45,9 +45,23 @@ def body(function: ir.Function) -> list[ir.Node]:
 
 def _last(node: ir.If) -> ir.If:
     """The last `elif` of a chain; the `if` itself where there is none."""
+    *_, last = _chain(node)
+    return last
+
+
+def _mark_answers(block: list[ir.Node]) -> None:
+    """Marks the `if` of a block that ends in `raise` by which a function returns before it."""
+    for node in (each for each in block if isinstance(each, ir.If)):
+        for branch in _chain(node):
+            branch.answers = bool(branch.then) and isinstance(branch.then[-1], ir.Return)
+
+
+def _chain(node: ir.If) -> Iterator[ir.If]:
+    """An `if` and each `elif` behind it."""
+    yield node
     while len(node.otherwise) == 1 and isinstance(node.otherwise[0], ir.If):
         node = node.otherwise[0]
-    return node
+        yield node
 
 
 def _escapes(block: list[ir.Node]) -> bool:
@@ -79,6 +93,8 @@ class _Lowering:
                 each.leaves = leaves(each, lowered[place + 1 :])
                 if isinstance(next(iter(lowered[place + 1 :]), None), ir.Raise):
                     _last(each).is_last = True
+        if lowered and isinstance(lowered[-1], ir.Raise):
+            _mark_answers(lowered)
         return lowered
 
     def expression(self, node: ast.expr) -> ir.Node:

@@ -317,6 +317,7 @@ class If(Node):
     # its other side, where it is left: `if micro < 16: continue; …`
     behind: tuple[ast.stmt, ...] = ()
     is_last: bool = False  # a `raise` follows the chain of which it is the last `if`
+    answers: bool = False  # it returns from a block that ends in `raise`
 
 
 @dataclass(eq=False, slots=True)

@@ -54,6 +54,7 @@ def fill_container(m: Machine, module: Instance | Object, kind: str, call: Call)
             "list",
             m.items(given, call) if given is not None else [],
             isinstance(given, Unknown) or getattr(given, "open", False),
+            given.rest if isinstance(given, Sequence) else None,
         )
     if kind in _OF_PARAMETERS:
         _make_parameters(m, items, call)
@@ -82,6 +83,9 @@ def _make_parameters(m: Machine, items: Sequence | Mapping, call: Call) -> None:
             )
 
 
+_LONG = 64  # more layers than anybody skips by hand
+
+
 @function(*CONTAINERS)
 def container(m: Machine, call: Call) -> Abstract:
     module = tape.Module(f"<{call.name.rpartition('.')[2]}>", is_container=True)
@@ -104,6 +108,8 @@ def container_item(m: Machine, module: Instance | Object, call: Call) -> Abstrac
         items = Sequence("list", list(items.items.values()), items.open)
     found = item(m, items, call.args[0], call.node, call.frame) if call.args else NONE
     if isinstance(found, Sequence):
+        if found.rest is not None and not found.items and _picks_of_more(call.args[0]):
+            found.items.append(found.rest)  # self.layers[2:] of a list that shows two
         made = Object(
             "torch.nn.Sequential"
             if container_kind(module) == "torch.nn.Sequential"
@@ -114,6 +120,11 @@ def container_item(m: Machine, module: Instance | Object, call: Call) -> Abstrac
         made.state["items"] = found
         return made
     return found
+
+
+def _picks_of_more(index: Abstract) -> bool:
+    """Whether a slice has items in it of a list that is long enough."""
+    return isinstance(index, Const) and bool(range(_LONG)[index.value])
 
 
 @method(CONTAINERS, "__setitem__")

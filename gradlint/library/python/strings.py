@@ -69,7 +69,22 @@ def _method(name: str) -> None:
         made.origin = None
         if kind == "bool":
             _note_default(m, name, receiver, call, made)
+        _follow_default(m, name, receiver, call, made)
         return made
+
+
+def _follow_default(
+    m: Machine, name: str, receiver: Const | Unknown, call: Call, made: Unknown
+) -> None:
+    """Notes what the method gives of what most objects of a part are made with:
+    `ACTIVATIONS[act.lower()]`.
+    """
+    default = _by_default(m, receiver)
+    if default is receiver:
+        return
+    known = _computed(name, default, call)
+    if isinstance(known, str | bool):
+        m.state["defaults"][made.symbol] = known
 
 
 def _note_default(m: Machine, name: str, receiver: Abstract, call: Call, made: Unknown) -> None:
