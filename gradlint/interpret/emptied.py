@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gradlint.dataclass import dataclass
 from gradlint.interpret import conditions
 from gradlint.interpret.symbols import Symbol, Test
-from gradlint.interpret.values import Abstract, Object, Sequence, Tensor, Unknown
+from gradlint.interpret.values import Abstract, Const, Object, Sequence, Tensor, Unknown
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -135,3 +135,22 @@ def _asked_about(node: ir.Node) -> ir.Node | None:
         case ir.Compare(left=left, rights=[ir.Literal(value=0)]) if isinstance(left, ir.Call):
             return _asked_about(left)
     return None
+
+
+def are_partly_nothing(items: Listed[Abstract]) -> bool:
+    """Whether of some data, that are written out, a part is None or an empty list."""
+    are_data = all(map(_is_written_out, items))
+    return are_data and len({_is_nothing(item) for item in items}) > 1
+
+
+def _is_written_out(item: Abstract) -> bool:
+    """Whether it is made of numbers and words: `[(2, [0.1, 0.4])]`."""
+    if isinstance(item, Sequence):
+        return all(map(_is_written_out, item.items))
+    return isinstance(item, Const)
+
+
+def _is_nothing(item: Abstract) -> bool:
+    if isinstance(item, Sequence):
+        return not item.items and not item.open
+    return isinstance(item, Const) and item.value is None

@@ -12,6 +12,7 @@ from gradlint.interpret import (
     conditions,
     copies,
     counts,
+    emptied,
     memory,
     saving,
     tensors,
@@ -191,10 +192,12 @@ def _is_filled_at_first(m: Machine, node: ir.Node) -> bool:
 def _at_unknown(
     m: Machine, target: Sequence, index: Abstract, node: ir.Node, frame: Frame
 ) -> Abstract:
-    """The item at an unknown index: the first; of tensors with a graph, one that no other index has
-    found.
+    """The item at an unknown index: the first (of data of which some are nothing, any); of tensors
+    with a graph, one that no other index has found.
     """
-    first = target.items[0]
+    first, key = target.items[0], ("item", m.symbol(index))
+    if emptied.are_partly_nothing(target.items):
+        return Unknown(m.symbol(target).derive(key, frame.text(node)), data=True)
     if not isinstance(first, Tensor) or not first.node.requires_grad:
         return first
     taken, symbol = _taken(m, target), m.symbol(index)

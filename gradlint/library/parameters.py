@@ -71,6 +71,8 @@ def parameter(m: Machine, call: Call) -> Abstract:
     if source is not None:
         m.state.setdefault("wrapped", {})[id(made.node)] = source
         _begins_with(m, made, source)
+        if source.requires_grad and source.kind is Kind.OPERATION:
+            made.node.inputs = (source,)  # `nn.Parameter(loss)`: a leaf over what was computed
     if source is not None and source.dtype in (DType.DOUBLE, DType.HALF, DType.BFLOAT):
         made.node.dtype = source.dtype
     return made

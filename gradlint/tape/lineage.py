@@ -38,7 +38,7 @@ def as_far_as_leaves(value: Value) -> Iterator[Value]:
     seen, pending = {id(value)}, [value]
     for current in pending:
         yield current
-        for source in () if current.kind is Kind.LEAF and current.requires_grad else current.inputs:
+        for source in () if current.is_made_leaf and current.requires_grad else current.inputs:
             if id(source) not in seen:
                 seen.add(id(source))
                 pending.append(source)
@@ -51,7 +51,7 @@ def graph(value: Value) -> Iterator[Value]:
     seen, pending = {id(value)}, [value] if value.requires_grad else []
     for current in pending:
         yield current
-        for source in () if current.kind is Kind.LEAF else current.inputs:
+        for source in () if current.is_made_leaf else current.inputs:
             if source.requires_grad and id(source) not in seen:
                 seen.add(id(source))
                 pending.append(source)

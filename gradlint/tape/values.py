@@ -256,6 +256,11 @@ class Value:
         return self.kind is not Kind.OPERATION
 
     @property
+    def is_made_leaf(self) -> bool:
+        """Whether a graph ends here, whatever the numbers were computed from."""
+        return self.kind in (Kind.LEAF, Kind.PARAMETER)
+
+    @property
     def records(self) -> bool:
         """Whether autograd recorded an operation here (torch: `grad_fn is not None`)."""
         return self.requires_grad and self.kind in (Kind.OPERATION, Kind.UNKNOWN)

@@ -160,6 +160,9 @@ def _is_made(leaf: Value) -> bool:
     """Whether the program declared this leaf, which a view of a parameter under `no_grad` is by
     itself.
     """
+    if leaf.kind is Kind.PARAMETER:  # `nn.Parameter(loss)`, which no module comes to hold
+        own = leaf.parameter
+        return bool(leaf.inputs) and own is not None and own.module is None
     return leaf.kind is Kind.LEAF and leaf.cut is not Cut.GRAD_MODE
 
 

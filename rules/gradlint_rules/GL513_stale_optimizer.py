@@ -79,7 +79,7 @@ from gradlint.tape import (
     Value,
 )  # fmt: skip
 from gradlint_rules.cached import of_tape
-from gradlint_rules.held import common_place
+from gradlint_rules.held import common_place, frozen_before
 from gradlint_rules.numbers import of_memory
 from gradlint_rules.order import related_statement, together
 from gradlint_rules.postponing import handed_over, handed_over_by, made_of
@@ -288,6 +288,9 @@ def _replaced(tape: Tape, optimizers: Sequence[Optimizer], late: _Late) -> _Lost
         # gradients are given to the other model by hand; a shard stands for the parameter
         return None
     parameters = {id(leaf.parameter): leaf for leaf in trained if leaf.kind is Kind.PARAMETER}
+    made = max((each.order for each in optimizers if each.order is not None), default=-1)
+    if not frozen_before(made, tape).isdisjoint(parameters):
+        return None  # they were there, and are thawed later: frozen-in-optimizer
     first = min((each.order for each in optimizers if each.order is not None), default=None)
     later = [
         leaf

@@ -5,7 +5,9 @@ to train.
 
 ## What it does
 Reports a statement that freezes the parameters of a module, where an optimizer holds some of them
-and others in no optimizer at all, and nothing unfreezes these before the optimizer steps.
+and others in no optimizer at all, and nothing unfreezes these before the optimizer steps. And one
+that freezes all that an optimizer holds, where what is trained instead is in no optimizer: another
+adapter is made the active one.
 
 ## Why it matters
 Whoever hands an optimizer a selection of a module's parameters wants these trained: adapters, a new
@@ -70,13 +72,15 @@ from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import Report
-from gradlint.tape import Fact, May, Optimizer, OptimizerStep, Parameter, Tape
+from gradlint.tape import Fact, Kind, May, Optimizer, OptimizerStep, Parameter, Tape
 from gradlint_rules.cached import of_tape
+from gradlint_rules.held import frozen_before
 from gradlint_rules.words import calls, listed, places
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _HELP = "Freeze the module before these are added to it, or freeze the rest alone."
+_LATER = "Make the optimizer behind this, of what is trained then."
 _Place = tuple[Span, str]  # where a parameter is made, and its path
 
 
@@ -89,6 +93,7 @@ class _Frozen:
     fact: Fact
     optimizer: Optimizer
     held: tuple[Parameter, ...]
+    is_all: bool = False  # the optimizer holds nothing else, and what is trained is in none
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -104,14 +109,16 @@ def check(paths: Paths) -> Iterator[Report]:
 def _report(found: _Frozen, stays: Sequence[Parameter]) -> Report:
     name = found.optimizer.name or found.optimizer.cls or "optimizer"
     named = dict.fromkeys(f"`{each.path}`" for each in stays)
-    message = (
-        f"`{found.fact.text}` freezes {listed(list(named)[:2])}, too, which `{name}` is to "
-        "train: they stay as they are"
-    )
-    made = Related(found.optimizer.at, f"`{name}` is given a part of what is frozen")
-    return Report(
-        found.fact.at, message, _HELP, places(found.fact.at, *calls(found.fact.stack, ()), made)
-    )
+    frozen = f"`{found.fact.text}` freezes {listed(list(named)[:2])}"
+    if found.is_all:
+        message = f"{frozen}, all that `{name}` holds: no optimizer holds what is trained instead"
+        held, help_ = "is given these alone", _LATER
+    else:
+        message = f"{frozen}, too, which `{name}` is to train: they stay as they are"
+        held, help_ = "is given a part of what is frozen", _HELP
+    made = Related(found.optimizer.at, f"`{name}` {held}")
+    related = places(found.fact.at, *calls(found.fact.stack, ()), made)
+    return Report(found.fact.at, message, help_, related)
 
 
 def _place(parameter: Parameter) -> _Place:
@@ -152,12 +159,26 @@ def _frozen_on(tape: Tape) -> Iterator[_Frozen]:
         own = list({id(each): each for fact in facts if (each := _own(fact)) is not None}.values())
         if _is_picked(tape, facts):
             continue
-        if all(any(each.holds(one) for each in tape.optimizers()) for one in own):
+        is_all_held = all(any(each.holds(one) for each in tape.optimizers()) for one in own)
+        if not own or (is_all_held and not _is_training_astray(tape, facts[-1])):
             continue
         for optimizer in optimizers:
             held = tuple(one for one in own if optimizer.holds(one))
-            if held:
-                yield _Frozen(facts[0], optimizer, held)
+            if held and (not is_all_held or len(held) == len(optimizer.parameters)):
+                yield _Frozen(facts[0], optimizer, held, is_all=is_all_held)
+
+
+def _is_training_astray(tape: Tape, frozen: Fact) -> bool:
+    """Whether the backwards behind a freezing reach parameters that were frozen when the optimizers
+    were made, and none that one holds.
+    """
+    sinks = (sink for sink in tape.backwards() if sink.order > frozen.order)
+    trained = [leaf for sink in sinks for leaf in sink.leaves]
+    are_known = all(leaf.kind is Kind.PARAMETER and not leaf.assumed for leaf in trained)
+    owned = [leaf.parameter for leaf in trained if leaf.parameter is not None]
+    held = any(each.holds(one) for each in tape.optimizers() for one in owned)
+    before = frozen_before(max(each.order or 0 for each in tape.optimizers()), tape)
+    return are_known and not held and any(id(one) in before for one in owned)
 
 
 def _is_picked(tape: Tape, facts: Sequence[Fact]) -> bool:

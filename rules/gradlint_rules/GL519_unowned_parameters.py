@@ -172,7 +172,8 @@ def _is_shown_alone(sink: Backward, steps: Sequence[OptimizerStep], tape: Tape) 
     """
     if tape.traced and next(step for step in steps if step.order > sink.order).starved:
         return True
-    return bool(sink.leaves) and all(_own_root(leaf) for leaf in sink.leaves)
+    leaves = sink.leaves  # a loss that was made a leaf is no weight: leaf-loss
+    return sink.value not in leaves and bool(leaves) and all(_own_root(leaf) for leaf in leaves)
 
 
 def _root_of(leaf: Value) -> int | None:

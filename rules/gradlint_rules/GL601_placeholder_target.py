@@ -319,6 +319,8 @@ def _is_flagged(part: str, made: _Sample, read: Sequence[_Sample]) -> bool:
         if other == part or said not in ("zero", "made", "mark", "true", "false"):
             continue
         theirs = {sample.says(other) or "read" for sample in read}
+        if said == "mark" and said not in theirs:  # a kind of -100 beside a box of zeros
+            return True
         if said not in theirs and theirs != {"read"}:
             return True
     return False

@@ -218,3 +218,10 @@ def common_place(parameters: Sequence[Value]) -> tuple[Span, tuple[Span, ...]]:
         ways[0][0]
     ]
     return shared[-1], tuple(shared[:-1])
+
+
+def frozen_before(order: int, tape: Tape) -> set[int]:
+    """The parameters, by their identity, that were frozen before so many events of a path."""
+    frozen = (fact.value for fact in tape.facts("frozen") if fact.order < order)
+    parameters = (value.parameter for value in frozen if value is not None)
+    return {id(parameter) for parameter in parameters if parameter is not None}

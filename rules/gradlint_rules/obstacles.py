@@ -112,7 +112,7 @@ def reached_from(value: Value) -> list[Value]:
     for current in pending:
         if current.parameter is not None and current.is_leaf:
             found.append(current)
-        for source in () if current.kind is Kind.LEAF else current.inputs:
+        for source in () if current.is_made_leaf else current.inputs:
             if source.requires_grad and not source.zero_gradient and id(source) not in seen:
                 seen.add(id(source))
                 pending.append(source)

@@ -10,12 +10,14 @@ from gradlint.tape import Value
 from gradlint_rules.choices import MOST, condition_and_sides
 from gradlint_rules.numbers import (
     is_left_out,
+    keeps_zero,
     key,
     leaves_out,
     origin,
     zero_with,
 )
 from gradlint_rules.preimages import preimage
+from gradlint_rules.signs import is_never_negative
 
 _COMPARES = {
     "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "lt": lambda a, b: a < b, "le": lambda a,
@@ -211,7 +213,7 @@ def _share_zeros(compared: Value, argument: Value) -> bool:
 
 def _vanish_with(argument: Value) -> Iterator[Value]:
     """What makes `argument` zero where it is zero: below what keeps a zero, the numerator of a
-    quotient, a factor.
+    quotient, a factor, the terms of a sum that are never negative.
     """
     pending = [argument]
     for part in pending:
@@ -221,6 +223,19 @@ def _vanish_with(argument: Value) -> Iterator[Value]:
         if name in ("mul", "div"):
             factors = [last.argument(0)] if name == "div" else last.inputs
             pending += [each for each in factors if isinstance(each, Value) and len(pending) < MOST]
+        elif name == "add" and len(last.inputs) > 1 and all(map(is_never_negative, last.inputs)):
+            # `x.abs() + y.abs()` is zero where both are, and nowhere else
+            for term in last.inputs:
+                yield from _zero_only_with(term)
+
+
+def _zero_only_with(term: Value) -> Iterator[Value]:
+    """`term`, and below elementwise operations what is zero where it is, and nowhere else."""
+    value = origin(term, selected=False)
+    yield value
+    while value.inputs and is_elementwise(value) and keeps_zero(value):
+        value = origin(value.inputs[0], selected=False)
+        yield value
 
 
 def _unclamped(argument: Value) -> Value:

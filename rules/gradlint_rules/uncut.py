@@ -72,8 +72,10 @@ def _is_false(node: ast.expr | None) -> bool:
 
 
 def is_copy(node: ast.Call, source: FixSource) -> bool:
-    """Whether a call makes a tensor of what it copies: `torch.tensor(…)`."""
+    """Whether a call makes a tensor of what it copies: `torch.tensor(…)`, `x.new_tensor(…)`."""
     owner, _, name = source.called(node.func).rpartition(".")
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "new_tensor":
+        return True  # a method, of whatever tensor
     return has(name, Trait.OF_NUMBERS) and owner.partition(".")[0] == "torch"
 
 
