@@ -40,6 +40,7 @@ MOST_SILENT = 2_000  # of a script that does not speak of training, and has come
 MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a training step
 MOST_OF_A_PART = MAX_STEPS  # of a part, on one path
 MOST_OF_A_PARTS_PATHS = 6_000  # constructor apart, behind which no more are begun
+MOST_OF_CONSTRUCTORS = 80_000  # what is set apart for them, on all paths of a part
 
 
 def run_entry(program: Program, path: Path, entry: Entry, session: Session) -> list[tape.Tape]:
@@ -213,7 +214,7 @@ def _most(session: Session, entry: Entry) -> int:
     to.
     """
     if entry.contract:
-        return MOST_OF_A_PARTS_PATHS + session.prepared
+        return MOST_OF_A_PARTS_PATHS + min(session.prepared, MOST_OF_CONSTRUCTORS)
     looks = (
         session.has_trained
         or session.looks_for_training

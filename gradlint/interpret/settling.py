@@ -76,11 +76,19 @@ def is_open(session: Session, met: Mapping[object, int], may: tape.May, since: i
 
     Behind an event, only a branch that the path `met` there can have it.
     """
-    return any(not since or met.get(site, 0) > since for site, _ in _open(session, may))
+
+    def is_behind(site: paths.Site) -> bool:
+        return not since or met.get(site, 0) > since
+
+    return any(True for _ in _open(session, may, is_behind))
 
 
-def _open(session: Session, may: tape.May) -> Iterator[tuple[paths.Site, paths.Visited]]:
+def _open(
+    session: Session, may: tape.May, counts: Callable[[paths.Site], bool] = lambda _: True
+) -> Iterator[tuple[paths.Site, paths.Visited]]:
     for site, seen in session.visited.items() if may else ():
+        if not counts(site):
+            continue
         untaken = len(seen.sides) == 1 and not (seen.at.picks_data or seen.registers)
         sides = {not side for side in seen.sides} - seen.followed
         if untaken and any(session.may_lead_to(seen, side, may) for side in sides):

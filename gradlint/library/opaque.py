@@ -21,7 +21,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )
-from gradlint.library import roles
+from gradlint.library import roles, structure
 from gradlint.library.autograd import refuse_in_transform
 from gradlint.library.returns import gives
 from gradlint.library.unknown import thaw
@@ -98,8 +98,9 @@ def freeze(m: Machine, unknown: Unknown, call: Call) -> None:
 
 @method("unknown", "parameters", "trainable_parameters", "get_parameters")
 def parameters(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-    """All parameters of an unknown module, as one."""
-    return Sequence("generator", [_whole(m, unknown, call)])
+    """All parameters of an unknown module, as one, and those that the program has put on it."""
+    added = [tensor for _, tensor in structure.parameters_put_on(m, unknown.symbol, call)]
+    return Sequence("generator", [_whole(m, unknown, call), *added])
 
 
 @method("unknown", "named_parameters")

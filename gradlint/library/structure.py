@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradlint import tape
 from gradlint.interpret import tensors
 from gradlint.interpret.lineage import canonical
+from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
     Abstract,
     Call,
@@ -120,10 +121,37 @@ def named_parameters(
                 yield full, part
         elif isinstance(part, Unknown):
             yield full, unknown_parameters(m, part, call)
+            yield from parameters_put_on(m, part.symbol, call, f"{full}.", seen)
         else:
             yield from named_parameters(m, part, call, f"{full}.", seen)
     if isinstance(value, Instance) and (value.cls.has_unknown_base or _is_kind_of_layer(value)):
         yield f"{prefix}*", unknown_parameters(m, Unknown(m.symbol(value)), call)
+
+
+def parameters_put_on(
+    m: Machine, module: Symbol, call: Call, prefix: str = "", seen: set[int] | None = None
+) -> Iterator[tuple[str, Tensor]]:
+    """The parameters that the program has put on something unknown, or on a part of it:
+    `encoder.neck.proj = nn.Linear(8, 8)`.
+    """
+    seen = set() if seen is None else seen
+    for owner, held in list(m.overrides.items()):
+        if not _is_in(owner, module):
+            continue
+        for key, part in held.items():
+            name = f"{prefix}{key.removeprefix('attribute:')}"
+            if isinstance(part, Tensor) and is_parameter(part) and id(part) not in seen:
+                seen.add(id(part))
+                yield name, part
+            elif isinstance(part, Instance | Object) and part.module is not None:
+                yield from named_parameters(m, part, call, f"{name}.", seen)
+
+
+def _is_in(part: Symbol, module: Symbol) -> bool:
+    inner: Symbol | None = part
+    while inner is not None and inner is not module:
+        inner = inner.source
+    return inner is not None
 
 
 def _is_kind_of_layer(module: Instance) -> bool:

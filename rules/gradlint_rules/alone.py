@@ -28,15 +28,20 @@ def scaled(paths: Paths) -> Iterator[Alone]:
     """The clips of gradients that the step behind them unscales, in entries that unscale nothing by
     themselves.
     """
-    has_no_backward = paths.never(_has_backward, May.BACKWARD)
-    if has_no_backward and paths.never(lambda tape: bool(tape.of(Unscale)), May.CLIP):
-        yield from paths.some(_before_scaler)
+    found = list(paths.some(_before_scaler))
+    if (
+        found
+        and paths.never(_has_backward, May.BACKWARD)
+        and paths.never(lambda tape: bool(tape.of(Unscale)), May.CLIP)
+    ):
+        yield from found
 
 
 def behind(paths: Paths) -> Iterator[Alone]:
     """The clips behind the step that ends an update."""
-    if paths.never(_has_backward, May.BACKWARD, since=_first_step):
-        yield from paths.some(_behind_step)
+    found = list(paths.some(_behind_step))
+    if found and paths.never(_has_backward, May.BACKWARD, since=_first_step):
+        yield from found
 
 
 def _has_backward(tape: Tape) -> bool:
