@@ -14,8 +14,10 @@ from gradlint.operations import Trait, has
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
+    from gradlint.interpret.scopes import Frame
 
 _TENSOR = "torch.Tensor"
+_TESTS = "test_"  # what the names of tests begin with
 _SIZES = frozenset(["shape", "ndim", "len"])  # as `library/sizes.py` derives them of a tensor
 
 
@@ -42,11 +44,19 @@ def is_written(m: Machine, test: Test) -> bool:
 
 
 def is_drawn_once(m: Machine, test: Test) -> bool:
-    """Whether a question is asked in no loop, and of nothing but numbers that the program draws:
-    `(torch.randn(64, 3) > 0).any()`. The run that its author saw came out as the next one will.
+    """Whether a test asks a question in no loop, and of nothing but numbers that it draws:
+    `(torch.randn(64, 3) > 0).any()`. The run that its author saw came out as the next one will;
+    what a program draws elsewhere stands for a batch, of which there are many.
     """
+    if not any(map(_is_of_a_test, m.frames)):
+        return False
     sources = _sources_once(m, test)
     return any(map(_is_drawn, sources)) and all(_is_made_here(m, each) for each in sources)
+
+
+def _is_of_a_test(frame: Frame) -> bool:
+    """Whether a function is one that pytest runs, by the name that it prescribes."""
+    return frame.function is not None and frame.function.name.startswith(_TESTS)
 
 
 def _sources_once(m: Machine, test: Test) -> list[tape.Value]:

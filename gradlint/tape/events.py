@@ -35,7 +35,7 @@ class Decision:
     by_default: bool = False
     # what is asked is computed from what the program writes down alone, and once: it has one answer
     is_written: bool = False
-    # or from numbers that the program draws, and once: what a run shows the next one shows again
+    # or from numbers that a test draws, and once: what a run shows the next one shows again
     is_drawn_once: bool = False
     is_bounded: bool = False  # a tensor is held against a bound that no tensor gave: `norm > limit`
 

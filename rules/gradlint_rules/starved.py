@@ -187,7 +187,7 @@ def _at_sink(blamed: Sequence[tuple[Arrival, _Blame]], why: Why, paths: Paths) -
 
 
 def _is_answered(decision: Decision, why: Why) -> bool:
-    """Whether a question has one answer in all runs. Of numbers that are drawn once that is so
+    """Whether a question has one answer in all runs. Of numbers that a test draws once that is so
     where the other answer would end the run at once: what stands there for nothing at all.
     """
     return decision.is_written or (why is Why.CONSTANT and decision.is_drawn_once)
