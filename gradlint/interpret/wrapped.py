@@ -48,8 +48,16 @@ def _function(m: Machine, wrapped: Abstract) -> Function | None:
         return known
     if not isinstance(wrapped, Function) or wrapped.node.is_generator:
         return None
-    done = effects.of([wrapped.node.source])
+    done = effects.of([each.node.source for each in (wrapped, *_enclosed(wrapped))])
     return wrapped if any(each.at_hand & May.BACKWARD for each in done) else None
+
+
+def _enclosed(function: Function) -> list[Function]:
+    """The functions that a closure can call: `step` of the `run` that a decorator makes of it."""
+    scope = function.scope
+    if scope.function is None:
+        return []
+    return [each for each in scope.locals.values() if isinstance(each, Function)]
 
 
 def _given(function: Function, called: Symbol, call: Call) -> list[Abstract]:
@@ -59,6 +67,8 @@ def _given(function: Function, called: Symbol, call: Call) -> list[Abstract]:
         for parameter in function.node.parameters
         if parameter.kind == "positional" and parameter.default is None
     ]
-    if len(call.args) == len(wanted) and not call.kwargs and not call.open:
+    takes_all = any(parameter.kind == "args" for parameter in function.node.parameters)
+    fits = len(call.args) == len(wanted) or (takes_all and len(call.args) > len(wanted))
+    if fits and not call.kwargs and not call.open:
         return call.args
     return [Unknown(called.derive(("given", name), name)) for name in wanted]
