@@ -95,7 +95,6 @@ _TERMS = frozenset(
         "regularisation",
     ]
 )
-_NAME = re.compile(r"[^\W\d]\w*")
 _LOSS = re.compile(r"(?!gloss|floss)\w*loss")  # `celoss`
 _OF_A_LOSS = frozenset(
     ["weight", "weights", "mask", "masks", "coef", "fn", "function", "layer", "head", "scale"]
@@ -125,8 +124,8 @@ _LOGGERS = frozenset(f"{_LOGS} {_LIBRARIES_OF_LOGS} pbar progress console".split
 _SUMMED = frozenset(["sum", "summed"])
 _KNOWN = "valid validity observed keep kept known labelled labeled present visible visibility"
 _CHOSEN = frozenset(f"mask masks {_KNOWN}".split())
-_DEVICES = frozenset(["device", "devices", "mps", "xpu", "accelerator", "accelerators", "cpu"])
 _OF_CUDA = ("cuda", "gpu")  # also within a word: `ngpus`
+_DEVICES = (*_OF_CUDA, "device", "mps", "xpu", "accelerator", "cpu")
 _BOXES = "box boxes bbox bboxes keypoint keypoints landmark landmarks joint joints mask masks"
 _CLASSES = "label labels target targets class classes category categories tag tags answer answers"
 _MARKS = "depth depths score scores rating ratings y ys gt gts truth groundtruth"
@@ -242,7 +241,7 @@ def mentions_cuda(text: str) -> bool:
 
 def mentions_devices(text: str) -> bool:
     """Whether an expression names devices."""
-    return mentions_cuda(text) or not _DEVICES.isdisjoint(_words_of_text(text))
+    return any(word in text.lower() for word in _DEVICES)
 
 
 def role(text: str) -> Role:
@@ -262,9 +261,3 @@ def _words(name: str) -> frozenset[str]:
 def _words_of_path(text: str) -> frozenset[str]:
     """The words of all names of a path: `self.teacher.logits` is of a teacher, too."""
     return frozenset(word for part in names.parts(text) for word in names.words(part))
-
-
-@functools.lru_cache(maxsize=4096)
-def _words_of_text(text: str) -> frozenset[str]:
-    """The words of all names and strings of an expression."""
-    return frozenset(word for name in _NAME.findall(text) for word in names.words(name))

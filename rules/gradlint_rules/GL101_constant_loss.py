@@ -123,7 +123,10 @@ for valid in (torch.tensor([True, True]), torch.tensor([False, False])):
 ## Limits
 A loop over data is taken to run at least once, unless a loss in view asks whether the list that it
 fills is empty. A sink where no path brings a gradient at all, some of them for a cut, is reported
-by the rule of the cut alone (`detached-loss`, `no-grad-loss`, `non-differentiable-loss`).
+by the rule of the cut alone (`detached-loss`, `no-grad-loss`, `non-differentiable-loss`). In a
+function whose name begins with `test_`, a question about numbers that are drawn there once, in no
+loop, is taken to be answered as in the run that its author saw. How likely an answer is, is not
+computed.
 """
 
 from __future__ import annotations

@@ -83,6 +83,7 @@ for chunk in torch.randn(3, 2, 4):
 - In a module with no trainer in view, a state that is no buffer: whoever calls it puts that back
   (`net.state = None`). A buffer that is kept with its graph is told where it is set. Where an
   argument alone can carry a gradient into it, it is a warning, and none where that may be a number.
+  A buffer that a method other than the constructor sets to None is let go of by whoever calls that.
 
 ## Limits
 `retain_graph=True` makes the carried state run, but then its graph grows with every step: see
