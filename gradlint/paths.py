@@ -15,13 +15,17 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from gradlint.finding import Span
-from gradlint.tape import May, Tape
+from gradlint.tape import ALL_EVENTS, May, Tape
 
 _Found = TypeVar("_Found")
 
 
-def _from_the_start(_: Tape) -> int:
-    return 0
+def _anywhere(_: Tape) -> range:
+    return ALL_EVENTS
+
+
+def _is_complete(tape: Tape) -> bool:
+    return tape.complete
 
 
 class Paths:
@@ -44,19 +48,21 @@ class Paths:
         occurs: Callable[[Tape], object],
         may: May,
         *,
-        since: Callable[[Tape], int] = _from_the_start,
+        between: Callable[[Tape], range] = _anywhere,
+        enough: Callable[[Tape], bool] = _is_complete,
     ) -> bool | None:
         """Whether something occurs on no path; None where it is not seen, and code that was not run
         may do it.
 
-        `since` says from which event of a path on it could: a side of a branch that the path had
-        behind it then is no matter.
+        `between` says where on a path it could: a side of a branch that the path had behind it
+        then, or came to later alone, is no matter. `enough` says of a path that was given up on its
+        way whether it had come past all places where it could: a whole round of a loop.
         """
         if any(map(occurs, self._tapes)):
             return False
-        if not all(tape.complete for tape in self._tapes):
+        if not all(tape.complete or enough(tape) for tape in self._tapes):
             return None
-        if any(tape.unrun(may, since(tape)) for tape in self._tapes):
+        if any(tape.unrun(may, between(tape)) for tape in self._tapes):
             self.unsettled |= may
             return None
         return True

@@ -338,3 +338,61 @@ def test_what_imports_do_not_connect_with_a_program_does_not_count(
     beside.write_text(FOREIGN)
     findings = analyze([beside, script], select=lambda code: code == "GL501").findings
     assert {each.code for each in findings} == found
+
+
+SCALED = """\
+import torch
+from torch import nn
+
+
+def train(settings, scaler):
+    net = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    {before}
+    for x in torch.randn(3, 2, 4):
+        loss = net(x).square().mean()
+        scaler.scale(loss).backward()
+        {between}
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    {behind}
+
+
+def fit(settings, scaler):
+    for epoch in range(3):
+        train(settings, scaler)
+"""
+
+
+@pytest.mark.parametrize(
+    ("sides", "code"),
+    [
+        ({"before": ASKS}, "GL403"),
+        ({"behind": ASKS}, "GL403"),
+        ({"between": ASKS.replace("\n", "\n    ")}, ""),
+    ],
+)
+def test_a_side_is_no_matter_that_runs_before_the_gradients_or_behind_their_loop(
+    sides: dict[str, str], code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    take_no_more_sides(monkeypatch)
+    path = tmp_path / "train.py"
+    nothing = {"before": "pass", "between": "pass", "behind": "pass"}
+    path.write_text(SCALED.format(**nothing | sides))
+    found = analyze([path], select=lambda each: each == "GL403").findings
+    assert {finding.code for finding in found} == ({code} if code else set())
+
+
+def test_a_path_that_was_given_up_behind_a_whole_round_has_shown_enough(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.py"
+    endless = "for _ in range(settings.n): net(x)\n    " * 40
+    path.write_text(SCALED.format(before="pass", between="pass", behind=endless))
+    monkeypatch.setattr(calm, "SHARE", 0.001)  # no call ends early
+    monkeypatch.setattr(running, "MAX_STEPS", 600)
+    found = analyze([path], select=lambda each: each == "GL403")
+    assert [finding.code for finding in found.findings] == ["GL403"]
+    assert any(gap.kind == "steps" for gap in found.gaps)

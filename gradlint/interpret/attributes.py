@@ -145,6 +145,8 @@ def of_instance(m: Machine, instance: Instance, name: str, at: Call) -> Abstract
         return held
     if name == "__setattr__":
         return setter(instance)
+    if name in ("__getattr__", "__getattribute__"):
+        return Bound(Lib("builtins.getattr"), instance)
     if name.startswith("__") and not instance.cls.has_unknown_base:
         return Unknown(m.symbol(instance).derive(("attribute", name), name), data=True)
     if _is_left_out(m, instance, name):

@@ -181,7 +181,7 @@ def truth_at(m: Machine, value: Abstract, node: ir.Node) -> bool | None:
     """
     known = truth(m, value)
     if known is not None and node in m.tape.branches:
-        m.tape.branches[node] = len(m.tape.events)
+        m.tape.meets(node)
     return known
 
 
@@ -225,7 +225,7 @@ def choose(
         about=_of_machine(m, test),
         call=frame.began,
     )
-    m.tape.branches[node] = len(m.tape.events)
+    m.tape.meets(node)
     if free:
         loop = next(
             (loop for loop in reversed(m.loops) if loop.over and _is_asked_anew(test, loop)), None

@@ -149,12 +149,25 @@ def _picks(m: Machine) -> bool:
 
 @memo.of_programs
 def _subscripts(loop: ir.For) -> bool:
-    """Whether the body of a loop has no other loop in it, and subscripts by the loop's own number:
-    a use, no effect.
+    """Whether the body of a loop has no other loop in it, and looks up by the loop's own number, in
+    a list or in a name: `self.layers[i]`, `getattr(self, f"layer{i}")`. A use, no effect.
     """
     inner = list(within(loop.body))
     has_loop = any(isinstance(node, ir.For | ir.While) for node in inner)
     if has_loop or not isinstance(loop.target, ir.Name):
         return False
+    name = loop.target.id
     indices = [node.index for node in inner if isinstance(node, ir.Subscript)]
-    return any(isinstance(index, ir.Name) and index.id == loop.target.id for index in indices)
+    return any(isinstance(index, ir.Name) and index.id == name for index in indices) or any(
+        isinstance(part, ir.Name) and part.id == name
+        for node in inner
+        if isinstance(node, ir.Call) and _looks_up(node.function)
+        for part in within(node.args[-1:])
+    )
+
+
+def _looks_up(function: ir.Node) -> bool:
+    match function:
+        case ir.Name(id="getattr") | ir.Attribute(name="__getattr__"):
+            return True
+    return False

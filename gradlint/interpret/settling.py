@@ -71,16 +71,20 @@ def _run(
         yield made
 
 
-def is_open(session: Session, met: Mapping[object, int], may: tape.May, since: int) -> bool:
+def is_open(
+    session: Session, met: Mapping[object, list[int]], may: tape.May, between: range
+) -> bool:
     """Whether a side that no path took may have one of these effects, in what it calls, too.
 
-    Behind an event, only a branch that the path `met` there can have it.
+    Between two events, only a branch that the path `met` there can have it.
     """
 
-    def is_behind(site: paths.Site) -> bool:
-        return not since or met.get(site, 0) > since
+    def is_between(site: paths.Site) -> bool:
+        return between == tape.ALL_EVENTS or any(
+            between.start < order < between.stop for order in met.get(site, ())
+        )
 
-    return any(True for _ in _open(session, may, is_behind))
+    return any(True for _ in _open(session, may, is_between))
 
 
 def _open(

@@ -43,6 +43,7 @@ _MOVES = (
     "share_memory_",
     "apply",
 )
+_WITHOUT_ARGUMENTS = ("half", "float", "double", "bfloat16")
 # Names that objects of many kinds have: no sign of a tensor.
 _SHARED = frozenset(
     [
@@ -243,7 +244,12 @@ def _is_its_gradient(m: Machine, unknown: Unknown, call: Call) -> bool:
 def _same(name: str) -> None:
     @method("unknown", name)
     def same(m: Machine, unknown: Unknown, call: Call) -> Abstract:
-        """`model.to(device)`, `x.to(device)`: what it was."""
+        """`model.to(device)`, `x.to(device)`: what it was. `config.float("clip", 0.0)` is what the
+        settings have under a name.
+        """
+        if call.args and name in _WITHOUT_ARGUMENTS:
+            node = call.node.function if isinstance(call.node, ir.Call) else call.node
+            return m.call(derived(m, unknown, "attribute", name, node, call.frame), call)
         place(m, call)
         if name in ("to", "cuda"):
             send(m, unknown.symbol, call)

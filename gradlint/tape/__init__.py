@@ -12,6 +12,7 @@ import enum
 import functools
 import itertools
 import operator
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -90,6 +91,7 @@ from gradlint.tape.values import (
 )
 
 __all__ = [
+    "ALL_EVENTS",
     "AS_GIVEN",
     "BESIDE",
     "CAST",
@@ -186,7 +188,10 @@ class May(enum.Flag):
     ANYTHING = TRAINING | WRITE | CUT | SPOIL | KEEP | LEAF
 
 
-def _nothing(_: May, __: int) -> bool:
+ALL_EVENTS = range(sys.maxsize)  # of a path
+
+
+def _nothing(_: May, __: range) -> bool:
     return False
 
 
@@ -199,10 +204,10 @@ class Tape:
     events: list[Event] = field(default_factory=list)
     decisions: tuple[Decision, ...] = ()
     complete: bool = True  # False: the analysis gave up on this path; see the gaps
-    # whether code that no path has run may do something, since an event
-    unrun: Callable[[May, int], bool] = _nothing
-    # those met, with how many events were before it last
-    branches: dict[object, int] = field(default_factory=dict)
+    # whether code that no path has run may do something, between two events
+    unrun: Callable[[May, range], bool] = _nothing
+    # those met, with how many events were before each time
+    branches: dict[object, list[int]] = field(default_factory=dict)
     # what rules have worked out about it, once it is whole
     answers: dict[object, Any] = field(default_factory=dict)
     # the loops of generators, each with the loop over what it yields: its rounds are in the other's
@@ -221,6 +226,12 @@ class Tape:
     def of(self, kind: type[_Kind]) -> Sequence[_Kind]:
         """The events of one kind, in order."""
         return cast("Sequence[_Kind]", self._by_kind().get(kind, ()))
+
+    def meets(self, branch: object) -> None:
+        """The path has come to a branch."""
+        met, now = self.branches.setdefault(branch, []), len(self.events)
+        if met[-1:] != [now]:
+            met.append(now)
 
     def facts(self, name: str, *others: str) -> Sequence[Fact]:
         """The facts of these names, in order."""

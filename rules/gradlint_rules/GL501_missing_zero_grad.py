@@ -212,6 +212,7 @@ def _never_cleared(
     """
     found: dict[tuple[Key, _Identity], tuple[Account, Update, Backward]] = {}
     sound: dict[int, set[tuple[Key, _Identity]]] = {}  # on a path, by its id
+    unsound: set[tuple[int, tuple[Key, _Identity]]] = set()
     for account in found_on:
         if account.optimizer.escapes:
             continue
@@ -222,11 +223,16 @@ def _never_cleared(
             for sink in _again(update)
         }
         found = again | found
+        unsound |= {(id(account.tape), place) for place in again}
         cleared = {(place, owner) for place in _repeated(account)} - again.keys()
         sound.setdefault(id(account.tape), set()).update(cleared)
 
     def is_never_cleared(place: tuple[Key, _Identity]) -> bool | None:
-        return paths.never(lambda tape: place in sound.get(id(tape), ()), May.CLEAR)
+        return paths.never(
+            lambda tape: place in sound.get(id(tape), ()),
+            May.CLEAR,
+            enough=lambda tape: (id(tape), place) in unsound,
+        )
 
     return [found[place] for place in sorted(found) if is_never_cleared(place)]
 

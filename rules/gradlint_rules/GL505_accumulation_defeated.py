@@ -10,8 +10,9 @@ their norm, are thrown away all the same. A warning is a loss that is divided by
 rounds are counted by (`step % accumulate`), where step and clearing run in every round, in a hook
 behind the accumulation of a gradient, too. A clearing between Accelerate's `accumulate` and the
 backward of a round is one, too: the prepared optimizer clears in the round that ends a window, and
-what the rounds before have accumulated is gone; a warning where a setting says how many rounds a
-window has.
+what the rounds before have accumulated is gone. So is `model.zero_grad()` in every round, which
+clears without asking whether a window ends. A warning where a setting says how many rounds a window
+has.
 
 ## Why it matters
 Each update uses the last micro-batch alone, divided by N: most of the data is computed and thrown
@@ -172,9 +173,13 @@ def _report_share(share: Share) -> Report:
 
 def _report_wiped(wiped: WipedWindow) -> Report:
     name = wiped.step.optimizer.name or wiped.step.optimizer.cls or "optimizer"
+    when = "in the round that ends a window of `accumulate`"
+    who = f"`{name}` clears"
+    if wiped.is_of_each_round:
+        when, who = "in each round of `accumulate`", "the model clears"
     message = (
-        f"in the round that ends a window of `accumulate`, `{name}` clears what the rounds before "
-        f"have accumulated: of {backward(wiped.sink)}, only the last one counts"
+        f"{when}, {who} what the rounds before have accumulated: of {backward(wiped.sink)}, only "
+        "the last one counts"
     )
     if wiped.is_setting:
         message += ", where `gradient_accumulation_steps` is more than 1"
@@ -183,7 +188,9 @@ def _report_wiped(wiped: WipedWindow) -> Report:
     return Report(
         wiped.clearing.at,
         message,
-        "Clear right after the step.",
+        f"Clear by `{name}.zero_grad()`, right after the step."
+        if wiped.is_of_each_round
+        else "Clear right after the step.",
         places(wiped.clearing.at, entered, to_sink(wiped.sink), step),
         severity=Severity.WARNING if wiped.is_setting else Severity.ERROR,
     )

@@ -90,6 +90,7 @@ layer has no gradient.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradlint.finding import Finding, Fix, Severity, Span
@@ -132,13 +133,13 @@ def check(paths: Paths) -> Iterator[Report]:
 def _is_never_needed(keeping: _Keeping, paths: Paths) -> bool:
     """Whether no later backward needs what is kept there on any path, whatever was not run."""
 
-    def since(tape: Tape) -> int:
-        return min(
-            (_begun(event, tape) for event in tape.of(Kept) if (event.at, event.how) == keeping),
-            default=0,
+    def kept(tape: Tape) -> range:
+        begins = (
+            _begun(event, tape) for event in tape.of(Kept) if (event.at, event.how) == keeping
         )
+        return range(min(begins, default=0), sys.maxsize)
 
-    return bool(paths.never(lambda tape: keeping in _needed_on(tape), May.BACKWARD, since=since))
+    return bool(paths.never(lambda tape: keeping in _needed_on(tape), May.BACKWARD, between=kept))
 
 
 def _begun(event: Kept, tape: Tape) -> int:

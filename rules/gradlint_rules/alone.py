@@ -7,6 +7,7 @@ def update(self):
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
@@ -40,7 +41,7 @@ def scaled(paths: Paths) -> Iterator[Alone]:
 def behind(paths: Paths) -> Iterator[Alone]:
     """The clips behind the step that ends an update."""
     found = list(paths.some(_behind_step))
-    if found and paths.never(_has_backward, May.BACKWARD, since=_first_step):
+    if found and paths.never(_has_backward, May.BACKWARD, between=_behind_first_step):
         yield from found
 
 
@@ -48,9 +49,10 @@ def _has_backward(tape: Tape) -> bool:
     return any(tape.backwards())
 
 
-def _first_step(tape: Tape) -> int:
-    """From which event on a path can do something behind a step."""
-    return next((step.order for step in tape.of(OptimizerStep)), len(tape.events))
+def _behind_first_step(tape: Tape) -> range:
+    """Where a path can do something behind a step."""
+    first = next((step.order for step in tape.of(OptimizerStep)), len(tape.events))
+    return range(first, sys.maxsize)
 
 
 def _before_scaler(tape: Tape) -> Iterator[Alone]:

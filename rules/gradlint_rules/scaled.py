@@ -235,7 +235,27 @@ def is_gated(meeting: Meeting, paths: Paths, kind: type[Event], may: May) -> boo
     """
     if meeting.gradients.scaler.enabled is not None:
         return False
-    return not paths.never(lambda tape: any(map(_is_right, tape.of(kind))), may)
+    return not paths.never(
+        lambda tape: any(map(_is_right, tape.of(kind))),
+        may,
+        between=_scaled,
+        enough=lambda tape: len(_scaled(tape)) > 1,
+    )
+
+
+def _scaled(tape: Tape) -> range:
+    """From the first scaled gradients of a path to the last step of the loop that steps on them.
+
+    What ran before is not done with them, and what runs behind the loop comes too late. Nothing
+    where a path has not gone all the way from a backward to a step.
+    """
+    end = len(tape.events)
+    begin = next((sink.order for sink in tape.backwards() if sink.scaler is not None), end)
+    steps = [step for step in tape.of(OptimizerStep) if step.order > begin]
+    if not steps:
+        return range(end, end)
+    loop = steps[0].iteration[:-1]
+    return range(begin, max(step.order for step in steps if step.iteration[:-1] == loop))
 
 
 def _is_right(event: Event) -> bool:

@@ -286,6 +286,7 @@ def same(m: Machine, accelerator: Object, call: Call) -> Abstract:
 def sync_gradients(m: Machine, accelerator: Object, at: Call) -> Abstract:
     """Whether this micro-batch ends a window: here each one does."""
     accelerator.state["asked"] = m.rounds
+    m.emit(tape.Fact(at=at.frame.span(at.node), what="accelerator-synchronizes"))
     return TRUE
 
 

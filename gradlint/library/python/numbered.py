@@ -21,9 +21,11 @@ def numbered(m: Machine, owner: Abstract, call: Call) -> Abstract | None:
     found as well.
     """
     written = call.node.args if isinstance(call.node, ir.Call) else []
-    if not isinstance(owner, Instance) or len(written) < 2 or not isinstance(written[1], ir.Format):
+    is_bound = len(written) < len(call.args)  # `owner.__getattr__(name)`
+    name = written[0 if is_bound else 1 :][:1]
+    if not isinstance(owner, Instance) or not name or not isinstance(name[0], ir.Format):
         return None
-    found = _alike(owner, *_around(m, written[1], call))
+    found = _alike(owner, *_around(m, name[0], call))
     escapes(m, found[1:], call)
     return found[0] if found else None
 
