@@ -5,7 +5,7 @@ by its name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -159,6 +159,11 @@ class Spec:
     is_softmax: bool = False  # or its logarithm
     reflected: bool = False  # called for `1 - x`: the tensor stands on the right
     special: str = ""
+    passes: bool = field(init=False)  # a result that carries a gradient needs no record
+
+    def __post_init__(self) -> None:
+        passes = not (self.writes or self.functional or self.constant or self.data)
+        object.__setattr__(self, "passes", passes)
 
 
 def _name(func: Callable[..., Any]) -> str:
@@ -256,12 +261,12 @@ def _judge(func: Callable[..., Any]) -> Spec:
     )
 
 
-_specs: dict[Callable[..., Any], Spec] = {}
+known_specs: dict[Callable[..., Any], Spec] = {}
 
 
 def spec(func: Callable[..., Any]) -> Spec:
     """The judgement on `func`; made once."""
-    known = _specs.get(func)
+    known = known_specs.get(func)
     if known is None:
-        known = _specs[func] = _judge(func)
+        known = known_specs[func] = _judge(func)
     return known

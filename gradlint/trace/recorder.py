@@ -26,7 +26,7 @@ from gradlint.trace.causes import explain, leaf
 from gradlint.trace.frames import Place, here, local
 from gradlint.trace.inplace import Writes
 from gradlint.trace.memory import tensors
-from gradlint.trace.operations import Spec, spec
+from gradlint.trace.operations import Spec, known_specs, spec
 from gradlint.trace.private import sequence_number
 from gradlint.trace.records import ROW_OF_NOTHING, Op, serial
 from gradlint.trace.selections import FILLED, is_filled
@@ -63,7 +63,7 @@ class Recorder(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         session = self.session
-        judged = spec(func)
+        judged = known_specs.get(func) or spec(func)
         kwargs = kwargs or {}
         if judged.ignored or session.quiet:
             return func(*args, **kwargs)
@@ -75,7 +75,10 @@ class Recorder(TorchFunctionMode):
         except RuntimeError as error:
             session.guarded(self.writes.refused, judged, args, kwargs, error)
             raise
-        if not session.recording and _goes_well(judged, args, out):
+        if not session.recording and (
+            (judged.passes and type(out) is Tensor and out.requires_grad)
+            or _goes_well(judged, args, out)
+        ):
             return out
         session.guarded(self.saw, judged, args, kwargs, out, before)
         return out
@@ -283,9 +286,12 @@ def _goes_well(judged: Spec, args: Sequence[Any], out: Any) -> bool:
         return False
     if isinstance(out, Tensor):
         return out.requires_grad and not (judged.constant or judged.data)  # those make a leaf
-    return type(out) is tuple and all(
-        part is None or (isinstance(part, Tensor) and part.requires_grad) for part in out
-    )
+    if type(out) is not tuple:
+        return False
+    for part in out:
+        if part is not None and not (isinstance(part, Tensor) and part.requires_grad):
+            return False
+    return True
 
 
 def _is_part(out: Tensor, given: Sequence[Tensor]) -> bool:

@@ -150,7 +150,7 @@ def where_given(value: Value) -> str:
 def to_sink(sink: Backward) -> Related:
     """The place of a sink, for the reader."""
     if sink.assumed:
-        said = f"{loss_of(sink)} is taken to be back-propagated: nothing in view calls it"
+        said = f"{loss_of(sink)} is taken to be back-propagated, as a trainer out of view would do"
         return Related(sink.at, said, Role.BACKWARD)
     return Related(sink.at, f"{loss_of(sink)} is back-propagated here", Role.BACKWARD)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -59,14 +60,17 @@ def held(session: Session, optimizer: Any) -> Stepper:
     # torch 2.13: `fused=True`
     stepper.unscales = getattr(optimizer, "_step_supports_amp_scaling", False) is True
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    same = len(parameters) == len(stepper.seen)
-    if not same or any(
-        reference() is not each for reference, each in zip(stepper.seen, parameters, strict=False)
-    ):
+    if not _are(stepper.seen, parameters):
         stepper.held = [_identity(session, parameter, stepper) for parameter in parameters]
         stepper.seen = list(map(weakref.ref, parameters))
         stepper.is_kept = False
     return stepper
+
+
+def _are(seen: Sequence[weakref.ref[torch.Tensor]], parameters: Sequence[torch.Tensor]) -> bool:
+    """Whether these are the parameters that were seen, in their order."""
+    alive = [reference() for reference in seen]
+    return len(alive) == len(parameters) and all(map(operator.is_, alive, parameters))
 
 
 def _wrapped(optimizer: Any) -> Any:
@@ -226,12 +230,11 @@ def _before(session: Session, optimizer: Any) -> None:
         parameters = [
             parameter for group in optimizer.param_groups for parameter in group["params"]
         ]
-        starved = frozenset(
-            index for index, parameter in enumerate(parameters) if parameter.grad is None
-        )
+        gradients = [parameter.grad for parameter in parameters]
+        starved = frozenset([index for index, each in enumerate(gradients) if each is None])
         if not torch.compiler.is_compiling():
-            stepper.versions = [_version(parameter.grad) for parameter in parameters]
-            session.movement.feed(parameter.grad for parameter in parameters)
+            stepper.versions = _versions(gradients)
+            session.movement.feed(gradients)
         stepper.frozen = {
             index for index, parameter in enumerate(parameters) if not parameter.requires_grad
         }
@@ -295,35 +298,32 @@ def _note_dropped(session: Session, optimizer: Any) -> None:
     """A step that leaves no gradients, or zeros that it wrote over them, has cleared them."""
     stepper = session.stepper(_wrapped(optimizer))
     with session.paused():
-        parameters = [
-            parameter for group in optimizer.param_groups for parameter in group["params"]
-        ]
+        gradients = [each.grad for group in optimizer.param_groups for each in group["params"]]
         dropped = [
             each
-            for each, parameter, version in zip(
-                stepper.held, parameters, stepper.versions, strict=False
+            for each, gradient, before, version in zip(
+                stepper.held, gradients, stepper.versions, _versions(gradients), strict=False
             )
-            if version is not None and _is_dropped(parameter.grad, version)
+            if before is not None and (version is None or (version > before and _is_zero(gradient)))
         ]
     if dropped and not session.cleared:  # by `zero_grad`
         session.cleared.append(Clearing(counted(nearest()), stepper, dropped, False))
 
 
-def _version(gradient: torch.Tensor | None) -> int | None:
-    """How often the memory of a gradient has been written; inference tensors do not count it."""
-    if gradient is None:
-        return None
-    return 0 if gradient.is_inference() else gradient._version
+def _versions(gradients: Sequence[torch.Tensor | None]) -> list[int | None]:
+    """How often the memory of each gradient has been written; inference tensors do not count it."""
+    try:
+        return [None if each is None else each._version for each in gradients]
+    except RuntimeError:  # one of them is an inference tensor
+        return [
+            None if each is None else 0 if each.is_inference() else each._version
+            for each in gradients
+        ]
 
 
-def _is_dropped(gradient: torch.Tensor | None, version: int) -> bool:
-    """Whether this is no gradient any more, after a step that began with its memory in this
-    version. Numbers are looked at on the CPU alone, and only where the step has written them.
-    """
-    if gradient is None:
-        return True
-    is_written = (_version(gradient) or 0) > version and not gradient.is_sparse
-    return is_written and gradient.device.type == "cpu" and not bool(gradient.any())
+def _is_zero(gradient: torch.Tensor) -> bool:
+    """Whether a gradient is zero all over: its numbers are looked at on the CPU alone."""
+    return gradient.device.type == "cpu" and not gradient.is_sparse and not gradient.any()
 
 
 def _zero(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -367,14 +367,15 @@ def _cleared(
     parameters: Sequence[torch.Tensor],
 ) -> None:
     with session.paused():
-        was_read = any(map(_is_hooked, parameters))  # a hook may have made use of the gradients
+        was_read = _has_hooks(parameters)  # which may have made use of the gradients
     session.cleared.append(Clearing(counted(nearest()), stepper, identities, was_read))
     if not session.depth:  # the program cleared it, or a closure of its
         _tell_cleared(session)
 
 
-def _is_hooked(parameter: Any) -> bool:
-    return bool(parameter._backward_hooks or parameter._post_accumulate_grad_hooks)
+def _has_hooks(parameters: Sequence[Any]) -> bool:
+    hooks = [each._backward_hooks or each._post_accumulate_grad_hooks for each in parameters]
+    return any(hooks)
 
 
 def _tell_cleared(session: Session, read: bool = False) -> None:
