@@ -107,7 +107,7 @@ def delete(m: Machine, node: ir.Delete, frame: Frame) -> None:
                     m.call(method, at)
         elif isinstance(target, ir.Attribute):
             owner = m.evaluate(target.target, frame)
-            if isinstance(owner, Instance):
+            if isinstance(owner, Instance | Object):
                 owner.attrs.pop(target.name, None)
             elif isinstance(owner, Tensor | Unknown):  # `del p.grad`: it is None then
                 set_attribute(m, owner, target.name, NONE, node, frame)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions
+from gradlint.interpret.machine import Raised
 from gradlint.interpret.registry import (
     method,
 )
@@ -24,7 +25,14 @@ from gradlint.interpret.values import (
 )
 from gradlint.library import freezing, holdings
 from gradlint.library.phases import note_mode
-from gradlint.library.structure import MODULE, container_kind, is_module, named_items
+from gradlint.library.structure import (
+    MODULE,
+    container_kind,
+    is_module,
+    is_parameter,
+    named_items,
+)
+from gradlint.operations import Trait, has
 from gradlint.tape import Kind
 
 if TYPE_CHECKING:
@@ -52,7 +60,18 @@ def adopt(owner: Instance | Object, name: str, child: Abstract) -> None:
 
 @method(MODULE, "__set_*__")
 def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract:
-    """`module.name = value`, in a container also in the place of the item of that name."""
+    """`module.name = value`, in a container also in the place of the item of that name.
+
+    Where a parameter has that name, torch takes another parameter, or None, and refuses the rest.
+    """
+    before = module.attrs.get(call.name)
+    if (
+        isinstance(before, Tensor)
+        and is_parameter(before)
+        and _is_no_parameter(call.args[0], before)
+    ):
+        at = call.frame.span(call.node)
+        raise Raised(Object("builtins.TypeError", at), at)
     if call.name == "requires_grad":
         freezing.freezes_module(m, module, call)
     elif freezing.is_misspelt(call.name):
@@ -74,6 +93,23 @@ def set_attribute(m: Machine, module: Instance | Object, call: Call) -> Abstract
     else:
         module.attrs[call.name] = call.args[0]
     return NONE
+
+
+def _is_no_parameter(value: Abstract, before: Tensor) -> bool:
+    """Whether a value surely is neither a parameter nor None; `p.to(device)` can be `p` itself."""
+    match value:
+        case Sequence() | Mapping():
+            return True
+        case Const():
+            return value.value is not None
+        case Tensor():
+            is_made = value.node.kind in (Kind.OPERATION, Kind.CONSTANT)
+            return (
+                is_made
+                and value is not before
+                and not has(value.node.op, Trait.CASTS, Trait.COPIES)
+            )
+    return False
 
 
 def _put_in_mode(m: Machine, module: Instance | Object, call: Call) -> None:

@@ -40,14 +40,23 @@ def put_in(m: Machine, registry: Object, call: Call) -> Abstract:
     """`module._modules[name] = part`."""
     name, part = call.args
     key = str(name.value) if isinstance(name, Const) else f"<{call.frame.text(call.node)}>"
+    registry.state["module"].attrs.pop(key, None)  # what stood there is not asked what may follow
     set_attribute(m, registry.state["module"], key, part, call.node, call.frame)
     return part
 
 
-@method((_MODULES, _PARAMETERS), "items", "keys", "values", "get", "__contains__", "__len__", "pop")
+@method((_MODULES, _PARAMETERS), "items", "keys", "values", "get", "__contains__", "__len__")
 def as_shown(m: Machine, registry: Object, call: Call) -> Abstract:
     """What a dictionary of the parts says."""
     return m.call(m.attribute(_shown(registry), call.name.rpartition(".")[2], call), call)
+
+
+@method((_MODULES, _PARAMETERS), "__delitem__", "pop")
+def take_out(m: Machine, registry: Object, call: Call) -> Abstract:
+    """`del module._parameters[name]`, `module._parameters.pop(name)`."""
+    found = part(m, registry, call)
+    registry.state["module"].attrs.pop(call.constant(0, "key"), None)
+    return found
 
 
 @method((_MODULES, _PARAMETERS), "__getitem__")
