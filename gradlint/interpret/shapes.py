@@ -77,6 +77,7 @@ _SHAPED |= {
     "type_as",
     "bernoulli",
     "bernoulli_",
+    "requires_grad_",
 }
 _LIKE = frozenset(["rand_like", "randn_like", "zeros_like", "ones_like", "randint_like"])
 _REDUCTIONS = frozenset(
@@ -105,6 +106,28 @@ def known_length(tensor: Tensor) -> int | None:
 def shape(value: Value) -> Shape | None:
     """The sizes of a tensor, where the program writes them down."""
     return _shape(value, _DEEPEST)
+
+
+def axes(value: Value) -> int | None:
+    """How many axes a tensor has, where the program says so: by its sizes, or as all from one on
+    were made one, `flatten(1)`.
+    """
+    sizes = shape(value)
+    if sizes is not None:
+        return len(sizes)
+    start = value.argument(1, "start_dim") or 0
+    is_to_the_last = value.argument(2, "end_dim") in (None, -1)
+    if value.op.rpartition(".")[2] != "flatten" or not is_to_the_last:
+        return None
+    return start + 1 if isinstance(start, int) and start >= 0 else None
+
+
+def least_axes(value: Value, depth: int = _DEEPEST) -> int:
+    """How many axes a tensor has at least: what is combined with one of so many has no fewer."""
+    known = axes(value)
+    if known is not None or depth == 0 or value.op.rpartition(".")[2] not in _SHAPED:
+        return known or 0
+    return max((least_axes(source, depth - 1) for source in value.inputs), default=0)
 
 
 def has_some(value: Value, depth: int = _DEEPEST) -> bool | None:

@@ -125,9 +125,9 @@ def keep(m: Machine, context: Object, call: Call) -> Abstract:
         else [value]
     )
     for tensor in held:
-        if isinstance(tensor, Tensor):
+        if isinstance(tensor, Tensor | Unknown):
             context.state["kept"].append(
-                (call.frame.span(call.node), call.frame.text(call.node), tensor.node)
+                (call.frame.span(call.node), call.frame.text(call.node), tensor)
             )
     context.attrs[call.name] = value
     return NONE

@@ -191,14 +191,12 @@ def _can_be_its_input(value: Value) -> bool:
     effect = lookup(value.op)
     if effect is None or effect.in_place:
         return True
-    is_turned = _axes(value) != _axes(value.inputs[0])
+    axes, before = shapes.axes(value), shapes.axes(value.inputs[0])
+    if before is None:
+        is_turned = axes is not None and shapes.least_axes(value.inputs[0]) > axes
+    else:
+        is_turned = axes != before
     return (effect.itself or effect.unchanged or effect.view == "maybe") and not is_turned
-
-
-def _axes(value: Value) -> int | None:
-    """How many axes a tensor has, where the program writes its sizes down."""
-    sizes = shapes.shape(value)
-    return None if sizes is None else len(sizes)
 
 
 def _are_same(own: tuple[object, object], other: Value) -> bool:

@@ -58,7 +58,8 @@ def set_requires_grad(m: Machine, tensor: Tensor, wanted: bool, call: Call, op: 
     # requires grad already changes nothing
     is_refused = op == "requires_grad" or (op == "torch.Tensor.requires_grad_" and not wanted)
     if is_refused and node.records and not node.is_leaf:
-        _refuses_flag(m, node, call)
+        is_of_rows = op != "requires_grad" and freezing.whole_of(tensor) is not None
+        _refuses_flag(m, node, "rows" if is_of_rows else "", call)
     if not wanted:
         freezing.freezes_data(m, tensor, call)
     if wanted == node.requires_grad:
@@ -110,16 +111,17 @@ def _frozen(m: Machine, node: tape.Value, call: Call) -> tape.Value:
     return made
 
 
-def _refuses_flag(m: Machine, node: tape.Value, call: Call) -> None:
+def _refuses_flag(m: Machine, node: tape.Value, of: str, call: Call) -> None:
     """Ends the program as torch does: the flag of what is computed from what requires grad cannot
-    be set (torch 2.13).
+    be set (torch 2.13), nor that `of` rows of a parameter.
 
     `requires_grad_()` alone asks for what is so already.
     """
     if all(value.assumed for value in tape.leaves(node)):
         return
     at = call.frame.span(call.node)
-    m.emit(tape.Fact(at=at, what="flag-refused", value=node))
+    text = call.frame.text(call.node)
+    m.emit(tape.Fact(at=at, what="flag-refused", value=node, detail=of, text=text))
     raise Raised(Object("builtins.RuntimeError", at), at)
 
 

@@ -110,7 +110,7 @@ def freezes_data(m: Machine, tensor: Tensor, call: Call) -> None:
 
 def freezes_rows(m: Machine, tensor: Tensor, call: Call) -> None:
     """`parameter.data[:5].requires_grad = False` is said of a view that nothing else has."""
-    whole = _whole(tensor)
+    whole = whole_of(tensor)
     if whole is not None and whole.node.requires_grad and not tensor.node.requires_grad:
         in_vain(m, whole.node, "rows", call)
 
@@ -119,7 +119,7 @@ def thaws_rows(m: Machine, tensor: Tensor, call: Call) -> None:
     """`parameter[5:].requires_grad_(True)` of a frozen one makes a leaf of its own: a fact
     `thawed-in-vain`.
     """
-    whole = _whole(tensor)
+    whole = whole_of(tensor)
     if whole is not None and not whole.node.requires_grad:
         at, text = call.frame.span(call.node), call.frame.text(call.node)
         m.emit(
@@ -127,7 +127,7 @@ def thaws_rows(m: Machine, tensor: Tensor, call: Call) -> None:
         )
 
 
-def _whole(view: Tensor) -> Tensor | None:
+def whole_of(view: Tensor) -> Tensor | None:
     """The parameter that a tensor is a view of."""
     whole = view.base
     while whole is not None and whole.node.kind is not Kind.PARAMETER:

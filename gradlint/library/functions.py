@@ -34,7 +34,7 @@ from gradlint.interpret.values import (
     Unknown,
     function_of,
 )
-from gradlint.library.returns import faults, nothing_for, refuses
+from gradlint.library.returns import faults, nothing_for, refuses, something_for
 from gradlint.tape import Value
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _applied(m: Machine, cls: Class, call: Call, *, told: bool, optional: int = 
     context.state["refuses"] = {tape.REFUSES} if is_for_inference else set()
     made = _outputs(m, cls.name, context, given, result, call)
     if told:
-        _note_kept(m, context, given, result, call)
+        _note_kept(m, cls, context, given, result, call)
         if not _is_cut(m, context, result, call):
             _note_returns(m, cls, call, optional)
         _note_written(m, context, versions, made, call)
@@ -200,15 +200,38 @@ def _is_sure(arg: Abstract) -> TypeGuard[Tensor]:
 
 
 def _note_kept(
-    m: Machine, context: Object, given: list[Value], result: Abstract, call: Call
+    m: Machine, cls: Class, context: Object, given: list[Value], result: Abstract, call: Call
 ) -> None:
-    """Inputs and outputs that `forward` kept as attributes of `ctx`."""
+    """Inputs and outputs that `forward` kept as attributes of `ctx`: of inputs those that a
+    gradient comes back to.
+    """
     returned = tensors.sources(m, [result], call.node, call.frame)
-    for at, text, value in context.state["kept"]:
+    given = [value for value in given if _is_differentiated(m, value, cls, call)]
+    passed = {id(each) for each in (*call.args, result)}
+    for at, text, kept in context.state["kept"]:
+        if isinstance(kept, Unknown) and id(kept) not in passed:
+            continue  # it can be a setting
+        value = tensors.node_of(m, kept, call.node, call.frame)
         for role, values in (("input", given), ("output", returned)):
             if any(value is node for node in values):
                 m.emit(tape.Fact(at=at, what="ctx-tensor", value=value, detail=role, text=text))
                 break
+
+
+def _is_differentiated(m: Machine, value: Value, cls: Class, call: Call) -> bool:
+    """Whether an input surely requires grad, or is of unknown code and gets a gradient by what
+    `backward` returns.
+    """
+    if not value.requires_grad or not value.assumed:
+        return value.requires_grad
+    backward = function_of(m.session.member_of(cls, "backward"))
+    if backward is None or call.open or call.kwargs:
+        return False
+    return any(
+        something_for(backward, number, len(call.args))
+        for number, arg in enumerate(call.args)
+        if value in tensors.sources(m, [arg], call.node, call.frame)
+    )
 
 
 def _note_returns(m: Machine, cls: Class, call: Call, optional: int) -> None:

@@ -133,6 +133,7 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
     if not isinstance(use.ctx, ast.Load):
         return None
     value: ast.AST = use
+    is_new = False  # what was computed from it shares no memory with it
     for outer in _around(use, parents):
         match outer:
             case ast.Attribute(attr=name):
@@ -143,6 +144,7 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
                     return []
                 if effect is None:
                     return None
+                is_new |= not (effect.view or effect.itself or effect.unchanged)
                 value = outer
             case ast.Call(func=called) if called is value:
                 if isinstance(called, ast.Attribute) and called.attr.endswith("_"):
@@ -165,7 +167,7 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
             ):
                 value = outer
             case ast.BinOp() | ast.UnaryOp():
-                value = outer
+                value, is_new = outer, True
             case ast.Return() | ast.Lambda():
                 return None if value is use else [(value, READ)]  # type: ignore[list-item]
             case ast.Assign(targets=[target]) | ast.AugAssign(target=target) if _is_gradient(
@@ -173,7 +175,7 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
             ):
                 return [(outer, READ)]
             case _:
-                return None
+                return [] if is_new else None  # a number of it is kept, logged, compared
     return None
 
 

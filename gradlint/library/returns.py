@@ -108,6 +108,25 @@ def nothing_for(backward: Function, number: int) -> ir.Position | None:
     return returns[0].at if given and all(_is_none(value, number) for value in given) else None
 
 
+def something_for(backward: Function, number: int, inputs: int) -> bool:
+    """Whether each return of `backward` gives a gradient for this one of the inputs: `None` only
+    where a condition leaves a name at it.
+    """
+    statements = body(backward.node)
+    reader = _Reader(backward, statements)
+    given = [value for node in _returns(statements) for value in reader.alternatives(node.value)]
+    return bool(given) and all(_is_something(value, number, inputs) for value in given)
+
+
+def _is_something(value: ir.Node | None, number: int, inputs: int) -> bool:
+    if not isinstance(value, ir.Display):
+        is_none = value is None or (isinstance(value, ir.Literal) and value.value is None)
+        return inputs == 1 and not is_none
+    return len(value.items) == inputs and not (
+        any(isinstance(item, ir.Star) for item in value.items) or _is_none(value, number)
+    )
+
+
 def _named(scope: Frame, name: str) -> Function | None:
     """The function of the program that a name stands for, where a function is written; below a
     wrapper that hands on what it gives, and else without decorators.

@@ -75,6 +75,7 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.tape import OptimizerStep
 from gradlint_rules.order import names_of
 from gradlint_rules.outrun import outrun
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
@@ -91,8 +92,22 @@ def check(paths: Paths) -> Iterator[Report]:
     """Every update of parameters that a graph still waiting for its backward has saved."""
     for found in overwritten(paths, counted=True):
         if found.is_parameter or is_step(found.write.op):
-            yield Report(found.at, _message(found), _HELP, found.related, hints=_ordered(found))
+            step = _own_step(found)
+            at = found.at if step is None else step.at
+            related = places(at, *_written(found, step), *found.related)
+            yield Report(at, _message(found, step), _HELP, related, hints=_ordered(found))
     yield from _out_of_view(paths)
+
+
+def _own_step(found: Overwritten) -> OptimizerStep | None:
+    """The call of an optimizer of the program whose own `step` writes: what is wrong is when."""
+    steps = found.arrival.tape.of(OptimizerStep)
+    return next((step for step in steps if step.at in found.write.stack), None)
+
+
+def _written(found: Overwritten, step: OptimizerStep | None) -> Iterator[Related]:
+    if step is not None:
+        yield Related(found.at, "changed here")
 
 
 def _out_of_view(paths: Paths) -> Iterator[Report]:
@@ -108,8 +123,8 @@ def _out_of_view(paths: Paths) -> Iterator[Report]:
         yield Report(at, message, _HELP, related, severity=Severity.WARNING, hints=lines)
 
 
-def _message(found: Overwritten) -> str:
-    update = "the step changes" if is_step(found.write.op) else "this changes"
+def _message(found: Overwritten, step: OptimizerStep | None) -> str:
+    update = "the step changes" if step or is_step(found.write.op) else "this changes"
     graph = f"the graph of {loss_of(found.sink)} saved before"
     return f"{update} parameters that {graph}{found.condition}: {backward(found.sink)} raises"
 

@@ -98,11 +98,16 @@ _CLIPS = ("clip", "clamp")
 def check(paths: Paths) -> Iterator[Report]:
     """Every clip of gradients that are still scaled; a mere measurement of their norm is a note."""
     reported: set[Span] = set()
-    for meeting in paths.some(meetings):
-        clip = meeting.event
-        if isinstance(clip, OptimizerStep) or not meeting.scaled or clip.at in reported:
-            continue
+    met = [
+        (meeting, clip)
+        for meeting in paths.some(meetings)
+        if not isinstance(clip := meeting.event, OptimizerStep) and meeting.scaled
+    ]
+    bounding = {_deed(meeting, clip) for meeting, clip in met if not _reads_only(clip)}
+    for meeting, clip in met:
         decided = _decided(meeting, clip)
+        if clip.at in reported or (decided and _deed(meeting, clip) in bounding):
+            continue  # the bound is the clip's own
         if (decided or _is_clip(clip)) and not is_gated(meeting, paths, Unscale, May.CLIP):
             reported.add(clip.at)
             yield _report(meeting, clip, decided)
@@ -119,14 +124,21 @@ def check(paths: Paths) -> Iterator[Report]:
             yield Report(found.clip.at, message, _HELP, related, Severity.WARNING)
 
 
+def _reads_only(clip: Clip | InPlace) -> bool:
+    return isinstance(clip, Clip) and clip.reads_only
+
+
+def _deed(meeting: Meeting, clip: Clip | InPlace) -> tuple[Span, tuple[Span, ...]]:
+    """Whose gradients are clipped or read, and in which call of a function."""
+    return meeting.gradients.sink.at, clip.stack
+
+
 def _is_clip(clip: Clip | InPlace) -> bool:
     """Whether gradients are clipped or their norm is taken; that some code looks at `p.grad` says
     nothing.
     """
-    return (
-        isinstance(clip, InPlace)
-        or not clip.reads_only
-        or any(word in clip.text for word in _CLIPS)
+    return not isinstance(clip, Clip) or (
+        not clip.reads_only or any(word in clip.text for word in _CLIPS)
     )
 
 
@@ -147,7 +159,7 @@ def _decided(meeting: Meeting, clip: Clip | InPlace) -> Decision | None:
     """The branch that what is read here decides, by a bound: before the gradients are unscaled,
     used or cleared.
     """
-    if isinstance(clip, InPlace) or not clip.reads_only:
+    if not isinstance(clip, Clip) or not clip.reads_only:
         return None
     following = meeting.tape.among(Unscale, OptimizerStep, ZeroGrad)
     until = next(
@@ -186,7 +198,7 @@ def _was_read(value: Value, before: int, clips: Sequence[Clip]) -> Clip | None:
 
 def _report(meeting: Meeting, clip: Clip | InPlace, decided: Decision | None) -> Report:
     sink = meeting.gradients.sink
-    reads_only = isinstance(clip, Clip) and clip.reads_only
+    reads_only = _reads_only(clip)
     deed = "the norm is measured" if reads_only else "the gradients are clipped"
     deed = deed if decided is None else f"the gradients are held against a bound (`{decided.text}`)"
     message = f"{deed} while the factor of {backward(sink)} is still in them: {_why(meeting, clip)}"

@@ -6,8 +6,8 @@ A statement that is meant to freeze parameters does nothing.
 Reports `module.requires_grad = False`, and `module.requires_grad = trainable`, the same of a
 parameter's `data`, a misspelt attribute (`p.require_grad = False`), a comparison in the place of an
 assignment, and a frozen weight that is wrapped in a new `nn.Parameter` or gives way to one, where a
-loss goes on to train these parameters; and `module.requires_grad = True` of a frozen module none of
-whose parameters a later loss trains.
+loss goes on to train these parameters; `weight[:5].requires_grad_(False)`, which raises; and
+`module.requires_grad = True` of a frozen module none of whose parameters a later loss trains.
 
 ## Why it matters
 The layers that were to stay as they are go on training. Python lets any attribute be set, and
@@ -63,7 +63,7 @@ from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, OptimizerMade, Tape, Value
 from gradlint_rules.structure import frozen, without_frozen
 from gradlint_rules.uncut import unsafe
-from gradlint_rules.words import places
+from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
 _WHY = {
@@ -117,6 +117,13 @@ def check(paths: Paths) -> Iterator[Report]:
         )
         advice = "Unfreeze the parameter, and zero the gradient of the other rows in a hook."
         yield Report(fact.at, message, advice, places(fact.at))
+    for fact in paths.some(_refused_of_rows):
+        message = f"`{fact.text}` freezes rows of a parameter, which torch refuses: it raises"
+        yield Report(fact.at, message, _WHY["rows"][1], places(fact.at, *calls(fact.stack, ())))
+
+
+def _refused_of_rows(tape: Tape) -> Iterator[Fact]:
+    return (fact for fact in tape.facts("flag-refused") if fact.detail == "rows")
 
 
 def _stays_frozen(tape: Tape) -> Iterator[Fact]:

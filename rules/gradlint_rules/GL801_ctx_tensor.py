@@ -70,8 +70,8 @@ assert weight.grad.tolist() == [8, 8, 8]
   as indices.
 
 ## Limits
-Functions whose inputs are not known to be tensors with a gradient are judged by their outputs
-alone.
+An input of unknown code is taken to carry a gradient where every `return` of `backward` gives one
+for it, as a tuple of as many as there are inputs.
 """
 
 from __future__ import annotations
@@ -81,7 +81,6 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
-from gradlint.tape import Value
 from gradlint_rules.functions import saved_for_backward
 from gradlint_rules.uncut import unsafe
 
@@ -102,9 +101,8 @@ _EFFECT = {
 def check(paths: Paths) -> Iterator[Report]:
     """The inputs and outputs that a `forward` keeps on `ctx`."""
     for fact in paths.some(lambda tape: tape.facts("ctx-tensor")):
-        if fact.detail == "output" or _surely_has_gradient(fact.value):
-            kept = f"an {fact.detail} of the function kept as `{fact.text}`"
-            yield Report(fact.at, f"{kept} {_EFFECT[fact.detail]}", _HELP)
+        kept = f"an {fact.detail} of the function kept as `{fact.text}`"
+        yield Report(fact.at, f"{kept} {_EFFECT[fact.detail]}", _HELP)
     for fact in paths.some(lambda tape: tape.facts("saved-no-tensor")):
         message = (
             f"`save_for_backward` is given `{fact.text}`, {fact.detail}, and takes tensors "
@@ -112,10 +110,6 @@ def check(paths: Paths) -> Iterator[Report]:
         )
         severity = Severity.WARNING if fact.detail.endswith(_BY_DEFAULT) else Severity.ERROR
         yield Report(fact.at, message, _HELP_NUMBER, severity=severity, hints=_NUMBER)
-
-
-def _surely_has_gradient(value: Value | None) -> bool:
-    return value is not None and value.requires_grad and not value.assumed
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
