@@ -148,3 +148,43 @@ def test_who_calls_manual_backward_leaves_nothing_to_the_trainer(
     program.write_text(MANUAL.format(backward))
     found = analyze([program], select=lambda code: code == "GL507")
     assert [finding.code for finding in found.findings] == codes
+
+
+BASE = """\
+import lightning
+import torch
+
+
+class Forecaster(lightning.LightningModule):
+    def __init__(self, loss):
+        super().__init__()
+        self.loss, self.logs = loss, []
+
+    def forward(self, x):
+        raise NotImplementedError
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        log = {{"loss": self.loss(self(x)["power"], y), "rows": len(x)}}
+        self.logs.append({})
+        return log
+
+    def on_train_epoch_end(self):
+        self.logs.clear()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "codes"),
+    [("log", ["GL508"]), ('log["rows"]', []), ('log["loss"].detach()', []), ("len(x)", [])],
+)
+def test_what_a_base_class_keeps_of_a_step_is_kept_whoever_computes_it(
+    kept: str, codes: list[str], tmp_path: pathlib.Path
+) -> None:
+    program = tmp_path / "net.py"
+    program.write_text(BASE.format(kept))
+    found = analyze([program], select=lambda code: code == "GL508")
+    assert [finding.code for finding in found.findings] == codes

@@ -144,10 +144,13 @@ def _is_freed_twice(m: Machine, node: Value) -> bool:
 
 
 def holds_graph(m: Machine, owner: Abstract) -> bool:
-    """Whether an object, or a container in it, holds something that was computed with gradient."""
+    """Whether an object, or a container in it, holds something that was computed with gradient: by
+    a model which is handed in, where a backward ran through it.
+    """
     pending, seen = [(owner, 0)], {id(owner)}
     for value, depth in pending:
-        if any(node.records and not node.assumed for node in _nodes(m, value, MAX_DEPTH)):
+        held = [node for node in _nodes(m, value, MAX_DEPTH) if node.records]
+        if any(not node.assumed or id(node) in _sure(m) for node in held):
             return True
         for inner in _inside(value) if depth < MAX_DEPTH else ():
             if id(inner) not in seen:

@@ -325,7 +325,7 @@ def keep(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     is_container = len(call.values) <= _MOST_GIVEN.get(call.called, 1)
     put = tensors.sources(m, call.args, call.node, call.frame) if is_container else []
     for value in put:
-        if value.records and not value.assumed:
+        if value.records:
             m.emit(
                 tape.Kept(
                     at=call.frame.span(call.node),
