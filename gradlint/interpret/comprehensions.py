@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gradlint.dataclass import dataclass
-from gradlint.interpret import conditions, filters, retention
+from gradlint.interpret import conditions, emptied, filters, retention
 from gradlint.interpret.iteration import is_endless, shorten
 from gradlint.interpret.keys import hashable
 from gradlint.interpret.scopes import Frame as Scope
@@ -50,7 +50,7 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
         else:
             mapping.items[key] = value
 
-    shown = _Shown()
+    shown, decided = _Shown(), len(m.oracle.decisions)
     _clauses(m, node, 0, scope, finish, shown)
     if any(sink.iteration == m.rounds and sink.sink != "autograd.grad" for sink in m.sinks[sinks:]):
         m.session.loops.trains_in(node)
@@ -61,6 +61,7 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
     made = Sequence(node.kind, items, at=frame.span(node))
     if not m.session.loops.is_training(node):
         shorten(m, made)
+    emptied.made(m, made, decided, shown.sources)
     if shown.is_partial:
         made.rest = _layer_like(made)
     if shown.left_out and not items:
@@ -70,10 +71,11 @@ def comprehension(m: Machine, node: ir.Comprehension, frame: Frame) -> Abstract:
 
 @dataclass(slots=True)
 class _Shown:
-    """What a comprehension has run through: the items that its tests left out, and whether there
+    """What a comprehension has run through, the items that its tests left out, and whether there
     can be more than were shown.
     """
 
+    sources: list[Abstract] = field(default_factory=list)
     left_out: list[Abstract] = field(default_factory=list)
     is_partial: bool = False
 
@@ -97,6 +99,7 @@ def _clauses(
         return
     target, iterable, tests = node.clauses[position]
     source = m.evaluate(iterable, scope)
+    shown.sources.append(source)
 
     def is_left_in(test: ir.Node) -> bool:
         before, m.branch.keeps = m.branch.keeps, True

@@ -1,4 +1,5 @@
-"""Lists that a loop over data fills, where code behind the loop asks whether they are empty.
+"""Lists that a loop over data fills, where code behind the loop asks whether they are empty; a
+comprehension is such a loop.
 
     for before, after in zip(frames, frames[1:]):
         losses.append(gap(before, after))
@@ -76,6 +77,21 @@ def filled(m: Machine, begun: Before, iterable: Abstract) -> None:
         by_loops.update((id(each), _Filled(each, len(each.items), source)) for each in now)
 
 
+def made(m: Machine, listed: Sequence, decided: int, iterables: Listed[Abstract]) -> None:
+    """Notes a list that a comprehension in a loss has made of all items of some data, behind so
+    many branches; elsewhere, of what was read out of a tensor.
+
+    pairs = [(queries[row], texts[column]) for row, column in zip(rows.tolist(), columns.tolist())]
+    """
+    is_plain = len(iterables) == 1 and len(m.oracle.decisions) == decided and bool(listed.items)
+    if is_plain and listed.kind == "list":
+        source = _data(m, iterables[0])
+        in_loss = m.session.contract in _LOSSES
+        if source is not None and (in_loss or _is_read_out(iterables[0])):
+            by_loops: dict[int, _Filled] = m.state.setdefault("filled by loops", {})
+            by_loops[id(listed)] = _Filled(listed, len(listed.items), source)
+
+
 @dataclass(frozen=True, slots=True)
 class _Filled:
     """A list that a loop has filled, its length behind it, and what the loop got its items from."""
@@ -102,17 +118,26 @@ def question(m: Machine, node: ir.Node, value: Abstract, frame: Frame) -> Questi
 
 
 def _data(m: Machine, iterable: Abstract) -> Symbol | None:
-    """What a loop over a batch, or over what a model gave, gets its items from; None of names and
-    settings, of which there are some.
+    """What a loop over a batch, over what a model gave, or over what was read out of a tensor gets
+    its items from; None of names and settings, of which there are some.
     """
     if isinstance(iterable, Object) and iterable.cls in _WRAPS:
         sources = [_data(m, each) for each in iterable.state.get("sources", ())]
         return next((each for each in sources if each is not None), None)
     is_batch = isinstance(iterable, Tensor) or (
         isinstance(iterable, Unknown)
-        and (iterable.type == "tensor" or _is_predicted(m, iterable.symbol))
+        and (
+            iterable.type == "tensor" or _is_read_out(iterable) or _is_predicted(m, iterable.symbol)
+        )
     )
     return m.symbol(iterable) if is_batch else None
+
+
+def _is_read_out(iterable: Abstract) -> bool:
+    """Whether it was read out of a tensor: `mask.nonzero().tolist()`."""
+    if isinstance(iterable, Object) and iterable.cls in _WRAPS:
+        return any(map(_is_read_out, iterable.state.get("sources", ())))
+    return isinstance(iterable, Unknown) and iterable.origin is not None
 
 
 def _is_predicted(m: Machine, symbol: Symbol) -> bool:
