@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradlint import memo, tape
 from gradlint.interpret import (
     ahead,
+    choosing,
     conditions,
     cycles,
     defaults,
@@ -62,6 +63,7 @@ def _waits(node: ir.If) -> bool:
 
 @handles(EXECUTE, ir.If)
 def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
+    since = len(m.oracle.free)
     value = _asked(m, node, frame)
     question = emptied.question(m, node.test, value, frame)
     value = value if question is None else question.asked
@@ -72,6 +74,7 @@ def if_(m: Machine, node: ir.If, frame: Frame) -> Signal | None:
     if known is not None:
         _note_known(m, value, node, known, frame)
         return m.execute(node.then if known else node.otherwise, frame)
+    choosing.decides(m, node, since)
     _note_switched(m, value, node, taken, frame)
     dispatch.passed_over(m, conditions.test_of(m, value), node, taken, frame)
     return _run_side(m, node, taken, frame)
@@ -100,6 +103,7 @@ def _asked(m: Machine, node: ir.If, frame: Frame) -> Abstract:
 def _note_known(m: Machine, value: Abstract, node: ir.If, known: bool, frame: Frame) -> None:
     """Writes onto the tape that a branch goes the same way on every path."""
     m.oracle.pass_through(node.test, known, frame.began)
+    choosing.hangs_on(m, node, known, frame)
     if m.loops and m.loops[-1].over and not isinstance(node.test, ir.Literal):
         goes_on = not leaves(node.then) and not leaves(node.otherwise)
         m.emit(

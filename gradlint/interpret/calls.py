@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gradlint import tape
-from gradlint.interpret import calm
+from gradlint.interpret import away, calm
 from gradlint.interpret.gaps import BACKWARDS, GiveUp, Overrun
 from gradlint.interpret.lineage import canonical, is_a
 from gradlint.interpret.machine import MAX_DEPTH, MAX_RECURSION, MAX_UNKNOWN, Raised
@@ -39,8 +38,6 @@ from gradlint.ir.walk import within
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
 
-SHARE = 3  # the part of the steps that are left which a call out of the file of a part may take
-
 
 @handles(CALL, Function)
 def call_function(m: Machine, function: Function, call: Call) -> Abstract:
@@ -54,12 +51,7 @@ def call_function(m: Machine, function: Function, call: Call) -> Abstract:
             "builtins.generator", call.frame.span(call.node), {"frame": frame, "function": function}
         )
     run_it = functools.partial(run, m, function, frame, statements, call)
-    entered = m.session.entered
-    if entered is None or (frame.code is entered) is (call.frame.code is entered):
-        return run_it()
-    if frame.code is entered:
-        return _back(m, run_it)
-    made = within_steps(m, (m.most - m.steps) // SHARE, run_it)
+    made = away.run(m, call.frame.code, frame.code, run_it)
     return _unseen(m, function.name, call) if made is None else made
 
 
@@ -140,42 +132,6 @@ def _passed_over(m: Machine, function: Function, call: Call) -> Abstract:
     return call_unknown(
         m, symbol, Call(call.name, given, call.kwargs, call.node, call.frame, call.open)
     )
-
-
-def within_steps(m: Machine, most: int, run_it: Callable[[], Abstract]) -> Abstract | None:
-    """What some code gives; None where it raises or takes more than so many steps: the program goes
-    on behind it.
-    """
-    before = m.most
-    bound = m.most = min(m.steps + most, before)
-    grad, autocast, loops, branch = m.grad, list(m.autocast), list(m.loops), m.branch
-    is_tried = any(node.handlers for node, frame, _ in m.trying if frame.code is m.session.entered)
-    try:
-        return run_it()
-    except GiveUp as gave_up:
-        if m.steps > before + m.most - bound:
-            raise
-        m.session.gaps.add(gave_up.gap)
-    except Raised:
-        if is_tried:
-            raise
-    finally:
-        m.most += before - bound
-    m.grad, m.autocast[:], m.branch = grad, autocast, branch
-    m.set_loops(loops)
-    return None
-
-
-def _back(m: Machine, run_it: Callable[[], Abstract]) -> Abstract:
-    """What code of the part's own file gives that code out of it has called: its steps are those of
-    the part.
-    """
-    bound, before = m.most, m.steps
-    m.most = m.session.most
-    try:
-        return run_it()
-    finally:
-        m.most = bound + m.steps - before
 
 
 def _recurses(m: Machine, frame: Frame) -> bool:

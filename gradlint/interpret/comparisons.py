@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import comparing, conditions, copies, emptied, tensors
+from gradlint.interpret import choosing, comparing, conditions, copies, emptied, tensors
 from gradlint.interpret.operands import collated
 from gradlint.interpret.registry import find_method, notify
 from gradlint.interpret.tables import EVALUATE, handles
@@ -132,4 +132,6 @@ def conditional(m: Machine, node: ir.Conditional, frame: Frame) -> Abstract:
     taken = conditions.choose(m, asked, node.test, frame, whole=node) if known is None else known
     if question is not None:
         question.answered(taken)
+    if known is not None:
+        choosing.hangs_on(m, node, known, frame)
     return m.evaluate(node.then if taken else node.otherwise, frame)

@@ -215,7 +215,7 @@ def choose(
     if first is None and not is_refused:
         called = by_call(m, test)
         set_to = by_setting(m, test) if called is None else called
-    default = default if set_to is None else set_to
+    working, default = default, default if set_to is None else set_to
     answer, free = m.oracle.decide(
         site,
         test,
@@ -226,6 +226,7 @@ def choose(
         call=frame.began,
     )
     m.tape.meets(node)
+    m.oracle.goes_astray |= is_refused and answer is not working
     if free:
         loop = next(
             (loop for loop in reversed(m.loops) if loop.over and _is_asked_anew(test, loop)), None
@@ -244,7 +245,7 @@ def choose(
             made_with=_is_made_with(m, test),
             by_default=answer is (by_words(m, test) if first is None else first),
             is_bounded=is_bounded(m, test), is_written=is_written(m, test),
-            is_drawn_once=is_drawn_once(m, test),
+            is_drawn_once=is_drawn_once(m, test), is_refused=is_refused,
         )  # fmt: skip
         m.oracle.decisions.append(decision)
         m.state.setdefault("questions", []).append(test)

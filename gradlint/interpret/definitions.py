@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret import (
-    calls,
+    away,
     decorators,
 )
 from gradlint.interpret.lineage import canonical
@@ -54,7 +54,7 @@ def _decorated(
     if isinstance(decorator, Lib) and not m.session.has_model(decorator.name):
         return value
     with m.oracle.registering() as met:
-        made = calls.within_steps(
+        made = away.within_steps(
             m,
             MOST_DECORATING,
             lambda: m.call(decorator, Call("decorator", [value], {}, node, frame)),

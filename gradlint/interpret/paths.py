@@ -153,6 +153,9 @@ class Oracle:
         self.registers = False  # what is run fills a registry: `@register_model`
         # what is run is not the entry yet, but makes the object whose method it is
         self.prepares = False
+        self.goes_astray = False  # it has taken a side that an exception ends, though not the other
+        # by the attributes of its object, the branches of the constructor that decide what they are
+        self.choosing: dict[str, set[Site]] = {}
         self.sought: set[Site] = set()  # whose answers keep the path from a training step
         # the free branches that ask about the machine, in order
         self.of_machine: list[tuple[Free, Symbol]] = []
@@ -285,6 +288,15 @@ def is_lost(made: tape.Tape) -> bool:
             isinstance(event, tape.Backward | tape.OptimizerStep) for event in made.events
         )
     return raised == "exception"
+
+
+def shows_nothing(made: tape.Tape) -> bool:
+    """Whether a path is lost, and is none of a part that has come to the backward of its driver:
+    that has shown all of it, and why it raises.
+    """
+    return is_lost(made) and not any(
+        isinstance(event, tape.Backward) and event.assumed for event in made.events
+    )
 
 
 def alone(site: Site, seen: Visited) -> Plan:

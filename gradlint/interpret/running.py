@@ -40,6 +40,8 @@ MOST_SILENT = 2_000  # of a script that does not speak of training, and has come
 MOST_UNTRAINED = 4_000  # of them, while no path has come to a part of a training step
 MOST_OF_A_PART = MAX_STEPS  # of a part, on one path
 MOST_OF_A_PARTS_PATHS = 6_000  # constructor apart, behind which no more are begun
+MOST_OF_LONG_PATHS = 20_000  # the same, where a path takes so many that these are few
+FEW = 8  # paths
 MOST_OF_CONSTRUCTORS = 80_000  # what is set apart for them, on all paths of a part
 
 
@@ -150,13 +152,14 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
             isinstance(event, tape.Backward | tape.OptimizerStep) for event in made.events
         )
         session.lost = session.lost + 1 if paths.is_lost(made) else MOST_LOST
+        session.first = session.first or session.steps - session.prepared
         known = min(session.repeated, MOST_STEPS)
         return session.steps > _most(session, entry) + known
 
     def cut_short() -> None:
         session.gaps.add(Gap("paths", _head(program, path, entry), entry.name))
 
-    session.unmade = []
+    session.unmade, session.first = [], 0
     session.has_trained, session.has_learned, session.lost, session.raised = False, False, 0, []
     session.misses = functools.partial(
         _misses, session, None if entry.function else program.source(path)
@@ -171,11 +174,12 @@ def _paths(program: Program, path: Path, entry: Entry, session: Session) -> Iter
         bounds = paths.of_a_test()
     return search.explore(
         run,
-        lambda: session.steps,
+        lambda: session.steps - session.prepared,
         is_enough,
         cut_short,
         session.visited,
         bounds,
+        own=session.entered.path if session.contract and session.entered else "",
         misses=session.misses,
         sweep=functools.partial(sweeps.sweep, session, run, bounds),
         pair=functools.partial(pairs.pair, session, run, bounds),
@@ -214,7 +218,8 @@ def _most(session: Session, entry: Entry) -> int:
     to.
     """
     if entry.contract:
-        return MOST_OF_A_PARTS_PATHS + min(session.prepared, MOST_OF_CONSTRUCTORS)
+        few = min(FEW * session.first, MOST_OF_LONG_PATHS)
+        return max(MOST_OF_A_PARTS_PATHS, few) + min(session.prepared, MOST_OF_CONSTRUCTORS)
     looks = (
         session.has_trained
         or session.looks_for_training

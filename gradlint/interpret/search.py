@@ -38,11 +38,12 @@ from gradlint.interpret.paths import (
     Visited,
     alone,
     answer_by,
-    is_lost,
+    shows_nothing,
     turned_at,
 )
 from gradlint.ir import nodes as ir
 
+_Order = tuple[int, bool, int]  # of plans: the lowest is run first
 Pairing = Callable[[Sequence[Plan], AbstractSet[ir.Node], int], Iterator[tape.Tape]]
 BUDGET = 40  # paths of one entry
 MOST_ASKED = 3  # paths on branches of the highest rank, however long they are
@@ -59,6 +60,7 @@ def explore(
     visited: dict[Site, Visited],
     bounds: Bounds,
     *,
+    own: str = "",
     misses: Callable[[], frozenset[str] | None] = lambda: None,
     sweep: Callable[[Plan], Iterator[tape.Tape]] = lambda _: iter(()),
     pair: Pairing = lambda _writing, _written, _first: iter(()),
@@ -70,7 +72,7 @@ def explore(
     some that are worth it. Where the bounds end the search and it `misses` training steps, a few
     sites more are turned, those first that speak of what is asked around these.
     """
-    pending = _Pending(visited, bounds)
+    pending = _Pending(visited, bounds, own)
     pending.add(frozenset())
     shown: set[object] = set()
     followed: set[object] = set()
@@ -101,7 +103,7 @@ def explore(
         followed.update(itertools.pairwise((type(event), event.at) for event in made.events))
         is_new = len(shown) > known[0] or (len(followed) > known[1] and rank != TOGETHER)
         quiet = 0 if is_new else quiet + 1
-        if lost and not is_lost(made):
+        if lost and not shows_nothing(made):
             works, lost = plan, False
         open_ = [site for site, _ in oracle.taken if len(visited[site].sides) < 2]
         for site in open_:
@@ -186,13 +188,14 @@ class _Fork:
 class _Pending:
     """The plans that wait to be run: sites turned round first, then what they give together."""
 
-    def __init__(self, visited: dict[Site, Visited], bounds: Bounds) -> None:
+    def __init__(self, visited: dict[Site, Visited], bounds: Bounds, own: str) -> None:
         self.visited = visited
+        self.own = own  # the file of a part: what it calls in others is judged there, too
         self.paths = bounds.paths
         self.left = bounds.steps  # for the plans of each rank
         self.first = 0  # the steps of the first path, which another one is taken to need as well
         self.cut_short = False  # whether plans were dropped because their rank had spent enough
-        self._queue: list[tuple[int, int, Plan, Site | None]] = []
+        self._queue: list[tuple[_Order, int, int, Plan, Site | None]] = []
         self._saving: set[Plan] = set()
         # until it is known what the other ranks leave
         self._waiting: deque[tuple[Plan, Site | None]] = deque()
@@ -232,12 +235,18 @@ class _Pending:
         number = next(self._number)
         if saves:
             self._saving.add(plan)
-        heapq.heappush(self._queue, (rank, -number if saves else number, plan, turns))
+        order = self._order(rank, None if saves else turns)
+        heapq.heappush(self._queue, (order, -number if saves else number, rank, plan, turns))
+
+    def _order(self, rank: int, site: Site | None) -> _Order:
+        """How soon a plan is run: of a part, the branches of its own file come before others."""
+        is_away = bool(self.own) and site is not None and self.visited[site].at.file != self.own
+        return (0, is_away, rank) if rank < LEAST else (rank, is_away, 0)
 
     @property
     def is_low(self) -> bool:
         """Whether none of a high rank is left."""
-        return not self._queue or self._queue[0][0] >= SWEPT
+        return not self._queue or self._queue[0][2] >= SWEPT
 
     def next(self, *, quiet: bool) -> tuple[Plan, int] | None:
         """The plan to run next, and its rank; None where nothing is left that is worth it."""
@@ -246,9 +255,9 @@ class _Pending:
                 self._combine()
             if not self._queue and not quiet and self._waiting:
                 return self._next_waiting()
-            if not self._queue or (quiet and self._queue[0][0] >= LEAST):
+            if not self._queue or (quiet and self._queue[0][2] >= LEAST):
                 return None
-            rank, _, plan, turns = heapq.heappop(self._queue)
+            _, _, rank, plan, turns = heapq.heappop(self._queue)
             is_taken = turns is not None and len(self.visited[turns].sides) == 2
             if is_taken or plan in self._tried or self._run.has(plan):
                 continue

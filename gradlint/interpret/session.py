@@ -58,7 +58,9 @@ class Session:
         self.steps = 0
         self.repeated = 0  # those of paths that were begun again, with what they have shown
         self.prepared = 0  # the steps of constructors among them, of the objects of entries
+        self.first = 0  # the steps of the first path, constructor apart
         self.settled = 0  # of these, those of the paths that rules have asked for
+        self.settling: set[paths.Plan] = set()  # by which these went
         # functions that the analysis has ended in, and by what kind of gap
         self.passed_over: dict[ir.Node, str] = {}
         # of each path that an exception has ended, what it has ended
@@ -178,10 +180,12 @@ class Session:
                 self.passed_over[function.node] = kind
                 raise Restart
 
-    def rank(self, at: paths.Branching) -> int:
-        """How soon the sides of a branch are worth taking, by what they may do: 0 is first."""
+    def rank(self, at: paths.Branching, side: bool | None = None) -> int:
+        """How soon the sides of a branch, or one, are worth taking, by what they may do: 0 is
+        first.
+        """
         source = self.program.source(Path(at.file))
-        return paths.LEAST if source is None else ranks.rank(source.tree, at.test.at)
+        return paths.LEAST if source is None else ranks.rank(source.tree, at.test.at, side)
 
     def may_lead_to(self, seen: paths.Visited, holds: bool, may: tape.May) -> bool:
         """Whether a side of a branch may have one of these effects, in what it calls, too."""

@@ -59,8 +59,9 @@ def _run(
     session: Session, run: Callable[[paths.Oracle], tape.Tape], plan: paths.Plan
 ) -> Iterator[tape.Tape]:
     """The tape of a path on which the plan turns some branches, where one of them is still open."""
-    if session.settled > MOST_STEPS:
+    if session.settled > MOST_STEPS or plan in session.settling:
         return
+    session.settling.add(plan)
     sites = [site for (site, _), _ in plan if site in session.visited]
     if all(len(session.visited[site].sides) == 2 for site in sites):
         return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret import (
     annotated,
+    choosing,
     conditions,
     counters,
     tensors,
@@ -42,7 +43,9 @@ ROUNDS = 2  # of a loop whose length is not known
 
 @handles(EXECUTE, ir.Assign)
 def assign_statement(m: Machine, node: ir.Assign, frame: Frame) -> None:
+    since = len(m.oracle.free)
     value = m.evaluate(node.value, frame)
+    choosing.decides(m, node, since)
     if m.loops and isinstance(value, Const) and _is_augmented(node, frame):
         value = counters.counts_on(m, m.evaluate(node.targets[0], frame), value)
     for target in node.targets:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradlint.interpret.registry import on
-from gradlint.interpret.values import Abstract, Call, Tensor, Unknown
+from gradlint.interpret.values import Abstract, Call, Const, Tensor, Unknown
 from gradlint.library.effects import lookup
 
 if TYPE_CHECKING:
@@ -50,3 +50,12 @@ def is_random(op: str) -> bool:
     """Whether an operation gives something else each time: `rand`, `bernoulli`, `dropout`."""
     effect = lookup(op)
     return effect is not None and (effect.random or op in _SAMPLED or "dropout" in op)
+
+
+def is_nothing(m: Machine, share: Abstract) -> bool:
+    """Whether so much of a tensor is dropped as none at all: 0, or what is 0 by the default of what
+    a part is made with.
+    """
+    if isinstance(share, Unknown):
+        return bool(m.state.get("defaults", {}).get(share.symbol) == 0)
+    return isinstance(share, Const) and share.value == 0

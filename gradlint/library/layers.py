@@ -32,7 +32,7 @@ from gradlint.library.containers import fill_container
 from gradlint.library.layer_effects import LayerEffect, layer
 from gradlint.library.modules import cast_module
 from gradlint.library.parameters import make_parameter
-from gradlint.library.phases import leaves_alone
+from gradlint.library.phases import lets_through
 from gradlint.library.results import INDICES
 from gradlint.library.structure import (
     CONTAINERS,
@@ -46,6 +46,8 @@ from gradlint.tape import DType
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
+PACKED = "torch.nn.utils.rnn.PackedSequence"
+_MOST_LAYERS = 8  # of a recurrent network, whose parameters are told apart
 
 
 @fallback
@@ -135,10 +137,6 @@ def _layer_numbers(call: Call) -> list[str]:
     numbers = [str(number) for number in range(count)] if is_known else ["*"]
     ends = ("", "_reverse") if call.constant(None, "bidirectional") is True else ("",)
     return [number + end for number in numbers for end in ends]
-
-
-PACKED = "torch.nn.utils.rnn.PackedSequence"
-_MOST_LAYERS = 8  # of a recurrent network, whose parameters are told apart
 
 
 def _is_off(effect: LayerEffect | None, argument: str, call: Call) -> bool:
@@ -269,8 +267,7 @@ def call_unknown_layer(m: Machine, module: Instance | Object, call: Call) -> Abs
 
 
 def _in_place(m: Machine, module: Instance | Object, effect: LayerEffect, call: Call) -> Abstract:
-    is_off = module.state.get("training") is False or leaves_alone(module, "p")
-    if effect.training == "dropout" and is_off:
+    if lets_through(m, module, effect):
         return call.args[0]
     value = tensors.as_tensor(m, call.args[0], call.node, call.frame)
     return memory.write(
@@ -289,7 +286,9 @@ def layer_result(
 ) -> Abstract:
     """What a layer gives: one tensor, or the parts that the table names, of one operation."""
     cls = module.cls if isinstance(module, Object) else f"torch.nn.{effect.name}"
-    if effect.effect.view in ("always", "ordered") and call.args:
+    if call.args and lets_through(m, module, effect):
+        return call.args[0]
+    if call.args and effect.effect.view in ("always", "ordered"):
         shown = tensors.as_tensor(m, call.args[0], call.node, call.frame)
         if effect.effect.view == "always" or layouts.is_in_order(m, shown.node):
             if effect.effect.itself:

@@ -21,6 +21,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
+from gradlint.library.chance import is_nothing
 from gradlint.library.layer_effects import LayerEffect
 from gradlint.library.structure import CONTAINERS, is_module, modules, parts
 
@@ -135,5 +136,17 @@ def _is_of_self(node: ast.expr) -> TypeGuard[ast.Attribute]:
 
 def leaves_alone(layer: Instance | Object, share: str) -> bool:
     """`nn.Dropout(0.0)`: it leaves all as it is."""
-    given = layer.attrs.get(share) or layer.state.get("arguments", {}).get(share)
+    given = _share(layer, share)
     return isinstance(given, Const) and given.value == 0
+
+
+def lets_through(m: Machine, layer: Instance | Object, effect: LayerEffect) -> bool:
+    """Whether a layer of dropout gives what it is given: in evaluation, or as most are made."""
+    given = _share(layer, "p")
+    return effect.training == "dropout" and (
+        layer.state.get("training") is False or (given is not None and is_nothing(m, given))
+    )
+
+
+def _share(layer: Instance | Object, share: str) -> Abstract | None:
+    return layer.attrs.get(share) or layer.state.get("arguments", {}).get(share)

@@ -24,7 +24,7 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
-from gradlint.library.chance import is_random
+from gradlint.library.chance import is_nothing, is_random
 from gradlint.library.creation import as_declared_leaf
 from gradlint.library.effects import Effect, lookup
 from gradlint.tape import DType
@@ -57,6 +57,8 @@ def result(
 ) -> Abstract:
     """What the operation gives: a tensor, or several."""
     plain = name.removeprefix("torch.").removeprefix("Tensor.").removeprefix("nn.functional.")
+    if args and isinstance(args[0], Unknown) and _lets_through(m, plain, call):
+        return args[0]
     effect = _form(m, plain, args, call, effect)
     if plain in _LISTS:
         return _several(m, name, args, call, effect, is_method)
@@ -128,6 +130,8 @@ def _form(
         return lookup(plain, "indices") or effect
     if plain == "scaled_dot_product_attention" and _is_fused(m, args, call):
         return lookup(plain, "fused") or effect
+    if _lets_through(m, plain, call):
+        return lookup(plain, "eval")
     if plain == "pad" and call.constant(2, "mode") in ("reflect", "replicate"):
         return lookup(plain, "reflect") or effect
     if plain == "where" and len(args) == 1 and not call.kwargs and not call.open:
@@ -152,6 +156,16 @@ def _is_fused(m: Machine, args: list[Abstract], call: Call) -> bool:
         return False
     asked = _written(call, 4, "dropout_p")
     return share is None or not conditions.decide(m, share, asked, call.frame, default=False)
+
+
+def _lets_through(m: Machine, plain: str, call: Call) -> bool:
+    """Whether it is a dropout that gives what it is given: of nothing, or in evaluation."""
+    own, let_through = lookup(plain), lookup(plain, "eval")
+    if own is None or own.itself or let_through is None or not let_through.itself:
+        return False
+    share = call.get(1, "p")
+    is_on = call.constant(2, "training") is not False and call.constant(2, "train") is not False
+    return not is_on or (share is not None and is_nothing(m, share))
 
 
 def _written(call: Call, position: int, name: str) -> ir.Node:

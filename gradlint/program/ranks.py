@@ -27,10 +27,13 @@ _BODIES = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
 @memo.of_programs
-def rank(tree: ast.Module, test: sides.Place) -> int:
-    """How soon the sides of the branch at a place are worth taking: 0 is first."""
+def rank(tree: ast.Module, test: sides.Place, side: bool | None = None) -> int:
+    """How soon the sides of the branch at a place, or one of them, are worth taking: 0 is first."""
     found = sides.of(tree).get(test)
-    block = _header(tree, test) if found is None else (*found.then, *found.otherwise)
+    if found is None:
+        block = _header(tree, test)
+    else:
+        block = (*found.then, *found.otherwise) if side is None else found.of(side)
     if _may_step(tree, block) or _may_touch(tree, block, May.CUT):
         return 0
     if _may_touch(tree, block, _ON_TENSORS):

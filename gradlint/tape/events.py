@@ -38,6 +38,7 @@ class Decision:
     # or from numbers that a test draws, and once: what a run shows the next one shows again
     is_drawn_once: bool = False
     is_bounded: bool = False  # a tensor is held against a bound that no tensor gave: `norm > limit`
+    is_refused: bool = False  # the other answer ends the program, or the function, by an exception
 
     def __str__(self) -> str:
         return f"`{self.text}` is {'true' if self.holds else 'false'}"

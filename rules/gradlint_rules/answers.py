@@ -54,9 +54,11 @@ def _given(tape: Tape) -> AbstractSet[tuple[Span, bool]]:
 
 
 def _answers(tape: Tape) -> Iterator[tuple[Span, bool, Span]]:
-    """The answers of a path: where it was asked, what held, and the statement that hangs on it."""
+    """The answers of a path: where it was asked, what held, and the statement that hangs on it; not
+    where any other answer is refused.
+    """
     for decision in tape.decisions:
-        if decision.whole is not None:
+        if decision.whole is not None and not decision.is_refused:
             yield decision.at, decision.holds, decision.whole
     for fact in tape.facts("branch"):
         if fact.scope is not None:
