@@ -62,7 +62,7 @@ class Paths:
             return False
         if not all(tape.complete or enough(tape) for tape in self._tapes):
             return None
-        if any(tape.unrun(may, between(tape)) for tape in self._tapes):
+        if [tape for tape in self._tapes if tape.unrun(may, between(tape))]:  # asked of each
             self.unsettled |= may
             return None
         return True

@@ -396,3 +396,41 @@ def test_a_path_that_was_given_up_behind_a_whole_round_has_shown_enough(
     found = analyze([path], select=lambda each: each == "GL403")
     assert [finding.code for finding in found.findings] == ["GL403"]
     assert any(gap.kind == "steps" for gap in found.gaps)
+
+
+BOTH = """\
+import torch
+from torch import nn
+
+
+def train(settings):
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    losses = []
+    if settings.plain:
+        pass
+    else:
+        settings.use(net)
+        return
+    for x in torch.randn(3, 2, 4):
+        loss = net[1](net[0](x).detach()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+    if settings.quiet:
+        pass
+    else:
+        settings.show(net)
+"""
+
+
+def test_what_is_asked_of_a_part_of_a_path_is_answered_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(settling, "MOST_STEPS", 0)  # one path more
+    monkeypatch.setattr(sweeps, "IN_VAIN", 0)
+    path = tmp_path / "train.py"
+    path.write_text(BOTH)
+    analysis = analyze([path], select=lambda code: code in ("GL106", "GL508"), without_parts=[path])
+    assert "GL508" in {finding.code for finding in analysis.findings}

@@ -5,6 +5,7 @@ part by the driver of its contract, a statement by itself; and how its path ends
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 from gradlint import tape
@@ -40,6 +41,7 @@ from gradlint.ir import nodes as ir
 from gradlint.program import contexts, fields, parts
 from gradlint.program.entries import Entry
 from gradlint.program.modules import Program
+from gradlint.source import effects
 
 # of the constructor of what is entered and trains nothing; then nothing is known of the object
 MOST_PREPARING = 2_500
@@ -305,7 +307,20 @@ def _hook(m: Machine, instance: Abstract, name: str, method: Abstract, call: Cal
 
 
 def _drain(m: Machine, result: Abstract, call: Call) -> None:
-    """Runs a generator that an entry returns; what it is sent is not known."""
+    """Runs a generator that an entry returns, what it is sent is not known; and a function that it
+    has made for those who train.
+    """
     if isinstance(result, Object) and result.cls == "builtins.generator":
         result.state["sent to"] = True
         m.items(result, call)
+    for made in result.items if isinstance(result, Sequence) else [result]:
+        if isinstance(made, Function) and _is_made_to_train(made):
+            known = driving.typed_by_defaults(m, made)
+            _drain(m, m.call(made, replace(call, name=made.name, kwargs=known)), call)
+
+
+def _is_made_to_train(function: Function) -> bool:
+    """Whether it is a closure in which a backward stands."""
+    return function.scope.function is not None and any(
+        each.at_hand & tape.May.BACKWARD for each in effects.of([function.node.source])
+    )

@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradlint import tape
 from gradlint.interpret import (
@@ -25,6 +25,9 @@ from gradlint.interpret.values import Abstract, Class, Function, Lib, Unknown
 from gradlint.ir import nodes as ir
 from gradlint.program import fields, hazards, ranks, summaries
 from gradlint.program.modules import Program
+
+if TYPE_CHECKING:
+    from gradlint.interpret.settling import Question
 
 RESTARTS = 8  # of one entry
 MOST_STEPS = 40_000  # of one entry, on all of its paths: some half a second
@@ -80,6 +83,7 @@ class Session:
         self.visited: dict[paths.Site, paths.Visited] = {}  # the branches that its paths have met
         # whether rules said nothing, since sides that were not run may do what they ask for
         self.leaves_open = False
+        self.questions: list[Question] = []  # what rules could not be told
         # whether a path has come to the end of the `__init__` that makes the entry's object
         self.makes = False
         self.unmade: list[tape.Tape] = []  # those of paths on which that raises

@@ -7,11 +7,12 @@ so they are run when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.dataclass import dataclass
 from gradlint.interpret import paths, sweeps
 
 if TYPE_CHECKING:
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
     from gradlint.interpret.session import Session
 
 MOST_STEPS = 40_000  # on all the paths that are run for the questions about one entry
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether something may happen between two events of a path, which has met some branches."""
+
+    met: Mapping[object, list[int]]
+    may: tape.May
+    between: range
+
+    def is_about(self, site: paths.Site) -> bool:
+        """Whether the path has met a branch there."""
+        return self.between == tape.ALL_EVENTS or any(
+            self.between.start < order < self.between.stop for order in self.met.get(site, ())
+        )
 
 
 def settle(
@@ -33,25 +49,43 @@ def settle(
     those that may have one of these effects.
 
     All of them are turned on one path first, and those that are still open again, as long as that
-    closes some; then each on a path of its own. A path that the analysis gives up, or that an
-    exception ends, has shown nothing of what follows: its sides stay untaken.
+    closes some; then each on a path of its own. What is asked of a part of a path comes first: it
+    hangs on few sides. A path that the analysis gives up, or that an exception ends, has shown
+    nothing of what follows: its sides stay untaken.
     """
+    questions = [question for question in session.questions if question.may & may]
+    narrow = [question for question in questions if question.between != tape.ALL_EVENTS]
+    stages = [narrow, questions] if 0 < len(narrow) < len(questions) else [questions]
     left: dict[paths.Site, paths.Plan] = {}
-    while True:
-        before, left = left, _turned(session, may, places)
-        if left.keys() == before.keys():  # the last path closed none, or nothing is open
-            break
-        together = {choice: side for plan in left.values() for choice, side in plan}
-        yield from _run(session, run, frozenset(together.items()))
+    for stage in stages:
+        left = {}
+        while True:
+            before, left = left, _turned(session, stage, places)
+            if left.keys() == before.keys():  # the last path closed none, or nothing is open
+                break
+            together = {choice: side for plan in left.values() for choice, side in plan}
+            yield from _run(session, run, frozenset(together.items()))
     for plan in dict.fromkeys(left.values()):
         yield from _run(session, run, plan)
+    session.questions.clear()
 
 
 def _turned(
-    session: Session, may: tape.May, places: Collection[Span]
+    session: Session, questions: Iterable[Question], places: Collection[Span]
 ) -> dict[paths.Site, paths.Plan]:
-    """The sides that are asked for and no path took, each with what turns it."""
-    open_ = [*_at(session, places), *_open(session, may)]
+    """The sides that are asked for and no path took, each with what turns it: of those that may do
+    something, the ones that a path met where it matters.
+    """
+    asked: dict[tape.May, list[Question]] = {}
+    for question in questions:
+        asked.setdefault(question.may, []).append(question)
+    wanted = (
+        (site, seen)
+        for may, of_kind in asked.items()
+        for site, seen in _open(session, may)
+        if any(question.is_about(site) for question in of_kind)
+    )
+    open_ = [*_at(session, places), *wanted]
     return {site: seen.turned or paths.alone(site, seen) for site, seen in open_}
 
 
@@ -79,13 +113,11 @@ def is_open(
 
     Between two events, only a branch that the path `met` there can have it.
     """
-
-    def is_between(site: paths.Site) -> bool:
-        return between == tape.ALL_EVENTS or any(
-            between.start < order < between.stop for order in met.get(site, ())
-        )
-
-    return any(True for _ in _open(session, may, is_between))
+    question = Question(met, may, between)
+    is_unanswered = any(True for _ in _open(session, may, question.is_about))
+    if is_unanswered:
+        session.questions.append(question)
+    return is_unanswered
 
 
 def _open(

@@ -4,7 +4,8 @@ A loop runs backward and step, and nothing clears the gradients in between.
 
 ## What it does
 Keeps account of the gradients of each optimizer, and reports the backward that adds to what an
-earlier step has already used.
+earlier step has already used. In a method that others call for each batch, it is a warning where
+one optimizer is cleared and another one that steps there is not.
 
 ## Why it matters
 `backward` adds to `.grad`. Without clearing, each step moves along the sum of all gradients since
@@ -118,8 +119,9 @@ for x in torch.randn(5, 8, 4):
 - A gradient put in by hand, `p.grad = g`, which takes the place of the one before.
 
 ## Limits
-Where gradients are cleared on some paths and not on others, nothing is said. A traced run says
-nothing of updates by hand, nor of gradients that are added by hand.
+Where gradients are cleared on some paths and not on others, nothing is said, and nothing of a
+method with one optimizer alone: who calls it may clear. A traced run says nothing of updates by
+hand, nor of gradients that are added by hand, nor of what a method leaves for its next call.
 """
 
 from __future__ import annotations
@@ -135,6 +137,7 @@ from gradlint_rules.added import Added, added_on
 from gradlint_rules.clearing import cleared_each_round
 from gradlint_rules.computed import foreign
 from gradlint_rules.leftover import left_overs
+from gradlint_rules.onesided import OneSided, one_sided
 from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import backward, places
 
@@ -162,6 +165,10 @@ def check(paths: Paths) -> Iterator[Report]:
         if sink.at not in reported and not _may_clear_before(account.tape, sink):
             reported.add(sink.at)
             yield _report_by_hand(update, sink)
+    for found in one_sided(paths):
+        if found.sink.at not in reported:
+            reported.add(found.sink.at)
+            yield _report_one_sided(found)
     yield from _added_by_hand(paths)
 
 
@@ -325,6 +332,23 @@ def _report_left(account: Account, own: Backward, other: Backward, used: Sequenc
     ]
     return Report(
         own.at, message, help_, places(own.at, *related), Severity.WARNING, hints={"left": "yes"}
+    )
+
+
+def _report_one_sided(found: OneSided) -> Report:
+    name = found.account.optimizer.name or found.account.optimizer.cls or "optimizer"
+    message = (
+        f"nothing here clears the gradients of `{name}`, as is done for another optimizer: where "
+        f"this is called again, {backward(found.sink)} adds to those that it has used already"
+    )
+    related = places(
+        found.sink.at,
+        Related(found.clearing.at, "cleared here, for the other alone", Role.CLEARING),
+        Related(found.step.at, "the step that uses them again", Role.STEP),
+    )
+    help_ = f"Call `{name}.zero_grad()` before this backward."
+    return Report(
+        found.sink.at, message, help_, related, Severity.WARNING, hints={NOT_SHOWN: "yes"}
     )
 
 
