@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import itertools
 import pathlib
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -467,3 +469,45 @@ def test_a_nan_behind_the_recorded_steps_is_said(
     unseen = trace(tmp_path, "--output-format", "json", "train.py").report["unseen"]
     assert [each for each in unseen if said in each] == unseen
     assert len(unseen) == bool(said)
+
+
+FUSED = """\
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+
+
+def update(parameter):
+    optimizers[parameter].step()
+    CLEAR
+
+
+for parameter in model.parameters():
+    parameter.register_post_accumulate_grad_hook(update)
+for x in torch.randn(6, 8, 4):
+    loss = model(x).square().mean()
+    loss.backward()
+    print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("clear", "told"),
+    [("optimizers[parameter].zero_grad()", []), ("pass", [("GL501", 17)])],
+)
+def test_optimizers_that_step_in_hooks_of_a_backward_are_seen(
+    clear: str, told: list[tuple[str, int]], tmp_path: pathlib.Path
+) -> None:
+    program = FUSED.replace("CLEAR", clear)
+    assert report(tmp_path, program)[0] == told
+    alone = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    traced = trace(tmp_path, "train.py")
+    assert traced.out == alone.stdout
+    assert "6 optimizer steps" in traced.err
+    few = trace(tmp_path, "--steps", "2", "train.py")
+    assert few.out == alone.stdout.partition("\n")[0] + "\n"
+    assert "2 optimizer steps" in few.err

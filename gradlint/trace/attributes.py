@@ -268,9 +268,20 @@ class Attributes:
         return func(*args, **kwargs)
 
     def _hook(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        out = func(*args, **kwargs)
-        self.session.guarded(self._hooked, args[0], kwargs.get("hook", args[-1]))
+        """`p.register_post_accumulate_grad_hook(hook)`: the hook is watched, whatever it does."""
+        tensor, *given = (*args, *kwargs.values())
+        out = func(tensor, *map(self._watched, given))
+        self.session.guarded(self._hooked, tensor, given[-1])
         return out
+
+    def _watched(self, hook: Any) -> Any:
+        def call(*args: Any) -> Any:
+            running = self.session.differentiation
+            if running is None or self.session.stepping or torch.compiler.is_compiling():
+                return hook(*args)
+            return running.run(hook, *args)
+
+        return functools.wraps(hook, updated=())(call) if callable(hook) else hook
 
     def _hooked(self, tensor: Tensor, hook: Any) -> None:
         given = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -56,6 +57,30 @@ class Pause:
                 self.__enter__()
 
         return call
+
+
+class Differentiation:
+    """The backward that runs, with its pause: what its hooks do is the program's own code.
+
+    Hooks of one parameter each can run in several threads of torch's, one for each device: then one
+    of them is watched at a time.
+    """
+
+    __slots__ = ("_lock", "_pause", "has_stepped")
+
+    def __init__(self, pause: Pause) -> None:
+        self._pause = pause
+        self._lock = threading.Lock()
+        self.has_stepped = False  # a hook had an optimizer step
+
+    def run(self, hook: Callable[..., Result], *args: Any) -> Result:
+        """Calls a hook with the recorder on."""
+        if not self._lock.acquire(blocking=False):
+            return hook(*args)
+        try:
+            return self._pause.lifted(hook)(*args)
+        finally:
+            self._lock.release()
 
 
 class Underway:

@@ -25,7 +25,7 @@ from gradlint.trace.gradmode import GradMode
 from gradlint.trace.memory import Memory
 from gradlint.trace.movement import Movement
 from gradlint.trace.names import Names
-from gradlint.trace.pause import Pause, Underway
+from gradlint.trace.pause import Differentiation, Pause, Underway
 from gradlint.trace.private import enter_mode, lacking, pop_mode, top_mode
 from gradlint.trace.recorder import Recorder
 from gradlint.trace.records import Held, Note, Op, serial
@@ -78,6 +78,7 @@ class Session:
         self.depth = 0
         self.stepping = False
         self.underway: Underway | None = None
+        self.differentiation: Differentiation | None = None
         self.cleared: list[Clearing] = []  # during the step that runs
         self.scaler_stepped = False
         self.in_train = self.in_apply = self.scheduling = self.is_tapped = False
@@ -296,9 +297,16 @@ class Session:
             self.note("read", place, ops=[op], own=own)
 
     def stepped(self, stepper: Stepper) -> None:
-        """An optimizer has stepped: time goes on, and with it how closely we look."""
-        self.step += 1
+        """An optimizer has stepped; in hooks of a backward, many may, one for each parameter."""
         stepper.steps += 1
+        if self.differentiation is None:
+            self.go_on()
+        else:
+            self.differentiation.has_stepped = True
+
+    def go_on(self) -> None:
+        """Behind a step, time goes on, and with it how closely we look."""
+        self.step += 1
         for each in self.on_step:
             each()
         self.memory.forget_step()

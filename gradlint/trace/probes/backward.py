@@ -13,8 +13,9 @@ from gradlint.trace import explain, recurrent
 from gradlint.trace.capture import is_captured
 from gradlint.trace.explain import lineage
 from gradlint.trace.frames import here, is_direct
+from gradlint.trace.pause import Differentiation
 from gradlint.trace.records import Note, Op, serial
-from gradlint.trace.session import Session
+from gradlint.trace.session import Session, Stop
 from gradlint.trace.steppers import Stepper
 
 _NO_GRAPH = "does not require grad"  # torch 2.13: "element 0 of tensors does not …"
@@ -139,8 +140,12 @@ def _run(
 ) -> Any:
     note = session.guarded(_noted, session, losses, inputs, facts)
     try:
-        with session.paused():
-            return run()
+        with session.paused() as pause:
+            before, session.differentiation = session.differentiation, Differentiation(pause)
+            try:
+                out = run()
+            finally:
+                ran, session.differentiation = session.differentiation, before
     except RuntimeError as error:
         if note is not None:
             session.guarded(explain.backward_failed, session, note, losses, error)
@@ -148,6 +153,11 @@ def _run(
             if inputs and explain.UNUSED in str(error):
                 session.guarded(explain.grad_failed, session, note, losses, inputs)
         raise
+    if ran.has_stepped:
+        session.guarded(session.go_on)
+        if session.limit is not None and session.step >= session.limit:
+            raise Stop(0)
+    return out
 
 
 def _noted(
