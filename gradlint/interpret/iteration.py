@@ -37,6 +37,7 @@ from gradlint.interpret.values import (
     Tensor,
     Unknown,
 )  # fmt: skip
+from gradlint.ir import nodes as ir
 from gradlint.ir import walk
 from gradlint.ir.lower import body
 
@@ -93,6 +94,18 @@ def is_window(iterable: Abstract) -> bool:
     if isinstance(iterable, Object) and iterable.cls == "itertools.islice":
         return any(map(_is_iterator, sources))
     return any(map(is_window, sources))
+
+
+def is_next_slice(m: Machine, node: ir.Node, iterable: Abstract) -> bool:
+    """Whether a loop runs over the part of a list that a loop around it has come to:
+    `batches[start : start + 4]`.
+    """
+    is_list = isinstance(iterable, Sequence) and iterable.kind in ("list", "tuple")
+    if not is_list or not isinstance(node, ir.Subscript) or not isinstance(node.index, ir.Slice):
+        return False
+    lower, upper = node.index.lower, node.index.upper
+    moving = {loop.target.id for loop in m.loops if isinstance(loop.target, ir.Name)}
+    return isinstance(lower, ir.Name) and lower.id in moving and upper is not None
 
 
 def _is_iterator(value: Abstract) -> bool:

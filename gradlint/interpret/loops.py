@@ -14,7 +14,7 @@ from gradlint.interpret import (
     filters,
     retention,
 )
-from gradlint.interpret.iteration import is_endless, is_window
+from gradlint.interpret.iteration import is_endless, is_next_slice, is_window
 from gradlint.interpret.looping import Loop
 from gradlint.interpret.machine import MAX_ITEMS
 from gradlint.interpret.scopes import BREAK, CONTINUE, Branch, Frame, Signal
@@ -117,7 +117,8 @@ def for_(m: Machine, node: ir.For, frame: Frame) -> Signal | None:
     iterable = m.evaluate(node.iterable, frame)
     ended: list[Signal] = []
     begun = emptied.before(m, frame)
-    over = "window" if is_window(iterable) else "for"
+    is_next = is_window(iterable) or is_next_slice(m, node.iterable, iterable)
+    over = "window" if is_next else "for"
     rounds = max(m.session.loops.rounds(node), m.session.loops.wanted(node, frame))
     with m.loop(over, rounds) as loop:
         loop.node, loop.ends_early = node, ends_early(node.source)

@@ -235,6 +235,8 @@ def set_parameter(m: Machine, module: Instance | Object, call: Call) -> Abstract
     What code out of view has made, `bnb.nn.Params4bit(…)`, may be of a class of its own.
     """
     if call.name in module.state.get("parametrized", ()):
+        if isinstance(call.args[0], Tensor):
+            call.args[0].node.name = call.args[0].node.name or call.name  # no write is lost
         return NONE  # the inverse of what computes it finds its way to the parameter
     module.state.setdefault("instead", {}).pop(call.name, None)
     if isinstance(call.args[0], Unknown):

@@ -186,6 +186,8 @@ def _is_window(iterable: ast.expr, within: ast.AST) -> bool:
     """Whether it has, each time that it is gone over, the next few items of a stream, by how its
     name is bound.
     """
+    if isinstance(iterable, ast.Subscript) and isinstance(iterable.slice, ast.Slice):
+        return _is_next_slice(iterable.slice, within)
     if not isinstance(iterable, ast.Name):
         return False
     turning = [each for each in ast.walk(within) if isinstance(each, _LOOPS)]
@@ -195,6 +197,13 @@ def _is_window(iterable: ast.expr, within: ast.AST) -> bool:
         for name, value in _bound(loop)
         if name == iterable.id
     )
+
+
+def _is_next_slice(part: ast.Slice, within: ast.AST) -> bool:
+    """Whether it is the part that a loop has come to: `batches[start : start + 4]`."""
+    loops = (each for each in ast.walk(within) if isinstance(each, ast.For))
+    moving = {each.target.id for each in loops if isinstance(each.target, ast.Name)}
+    return isinstance(part.lower, ast.Name) and part.lower.id in moving and part.upper is not None
 
 
 def _bound(loop: AnyLoop) -> Iterator[tuple[str, ast.expr]]:

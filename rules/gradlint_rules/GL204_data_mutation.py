@@ -58,10 +58,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Severity
+from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import FixSource, Report
+from gradlint_rules.keeping_writes import rebound
 from gradlint_rules.overwritten import Overwritten, overwritten
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward
 
 SEVERITY = Severity.WARNING
@@ -81,3 +83,8 @@ def check(paths: Paths) -> Iterator[Report]:
 def _message(found: Overwritten) -> str:
     write = f"{found.saving}, and this overwrites it unseen{found.condition}"
     return f"{write}: {backward(found.sink)} gives a wrong gradient and no error"
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Binds the parameter to new memory: what was saved stays as it was."""
+    return unsafe("Write into new memory", rebound(finding, source))

@@ -63,14 +63,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Severity
+from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import COMPUTED_ANEW, Event, InPlace, Tape, Value
+from gradlint_rules.keeping_writes import assigned
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
+PARAMETRIZE = "torch.nn.utils.parametrize"
 _HELP = "Assign the whole: `layer.weight = layer.weight.clamp(…)`, `x[rows] = …`."
 
 
@@ -81,7 +84,22 @@ def check(paths: Paths) -> Iterator[Report]:
             f"`{event.text}` writes into a copy that is computed for this access alone: the "
             "write is lost"
         )
-        yield Report(event.at, message, _HELP, places(event.at, *calls(event.stack, ())))
+        written = event.before if isinstance(event, InPlace) else getattr(event, "value", None)
+        related = places(event.at, *calls(event.stack, ()))
+        hints = {} if written is None or _takes(written) else {"refuses": "an assignment"}
+        yield Report(event.at, message, _HELP, related, hints=hints)
+
+
+def _takes(written: Value) -> bool:
+    """Whether what is written can be assigned: rows, and what is parametrized, but no property."""
+    return "selection" in written.flags or _shown(written).op == PARAMETRIZE
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Assigns what was written."""
+    if "refuses" in finding.hints:
+        raise NoFixError("it cannot be assigned")
+    return unsafe("Assign it", assigned(finding, source))
 
 
 def _lost(tape: Tape) -> Iterator[Event]:

@@ -63,9 +63,10 @@ A mean is known by its operation (`mean`, a loss of torch with its default reduc
 function by its name. An inner loop counts as accumulation where each of its rounds gets another
 part of one tensor (`x.chunk(n)`, `x[start : start + n]`), another batch of one loader
 (`next(batches)`, batches that were gathered before; a run does not show these), the next few items
-of a stream (`islice(batches, n)`, what `batched` gives), or where the words of what it runs over
-say so (`range(accumulate)`, `micro_batches`). A loop that goes through a whole loader is none, nor
-one in whose rounds something else is trained (the tasks of meta-learning). `batch.split(n)` is not
+of a stream or a list (`islice(batches, n)`, what `batched` gives, `batches[start : start + n]` of
+each `start`), or where the words of what it runs over say so (`range(accumulate)`,
+`micro_batches`). A loop that goes through a whole loader is none, nor one in whose rounds something
+else is trained (the tasks of meta-learning). `batch.split(n)` is not
 among them where nothing is known of `batch` and `n`: strings are split, too.
 """
 

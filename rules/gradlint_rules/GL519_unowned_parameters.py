@@ -63,9 +63,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import FixSource, Report
 from gradlint.tape import (
     Backward,
     Clip,
@@ -80,8 +80,10 @@ from gradlint.tape import (
 )
 from gradlint_rules import GL511_missing_step, GL513_stale_optimizer
 from gradlint_rules.cached import of_tape
+from gradlint_rules.handing import handed_over
 from gradlint_rules.held import common_place, identities
 from gradlint_rules.numbers import of_memory
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, owner_paths, places, shortly, to_sink
 
 SEVERITY = Severity.WARNING
@@ -108,6 +110,7 @@ class _Unowned:
     is_seen: bool
     is_all: bool  # the optimizer holds nothing that the backward reaches
     is_part: bool  # of a model whose other parameters the optimizer holds
+    is_sole: bool  # the optimizer is the only one
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -159,7 +162,10 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
                 found[2].setdefault(id(leaf.parameter), leaf)
     for (_, is_part), (sink, is_all, leaves) in by_root.items():
         stepping = next(step.optimizer for step in steps if step.order > sink.order)
-        yield _Unowned(tuple(leaves.values()), sink, stepping, tape.traced, is_all, is_part)
+        is_sole = len(optimizers) == 1
+        yield _Unowned(
+            tuple(leaves.values()), sink, stepping, tape.traced, is_all, is_part, is_sole
+        )
 
 
 def _is_among(leaf: Value, owned: Container[_Place]) -> bool:
@@ -264,7 +270,22 @@ def _report(found: _Unowned, leaves: Sequence[Value]) -> Report:
     is_sure = found.is_seen and not is_loaded and not found.is_part
     at, stack, _ = made[0]
     related = places(at, *others, *calls(stack, ()), taken, to_sink(found.sink))
-    return Report(at, message, _HELP, related, None if is_sure else Severity.NOTE)
+    severity = None if is_sure else Severity.NOTE
+    return Report(at, message, _HELP, related, severity, hints=_hints(found, names, leaves))
+
+
+def _hints(found: _Unowned, names: Sequence[str], leaves: Sequence[Value]) -> dict[str, str]:
+    """Where the optimizer is made, and whether a module or a parameter alone is left out."""
+    if len(names) > 1 or found.is_part or found.is_all or not found.is_sole:
+        return {}
+    is_alone = [leaf.parameter.path for leaf in leaves if leaf.parameter] == list(names)
+    owner = "parameter" if is_alone else "module"
+    return {"maker": str(found.optimizer.at.line), "owner": owner}
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Hands it to the optimizer."""
+    return unsafe("Hand it to the optimizer", handed_over(finding, source))
 
 
 def _makings(

@@ -64,13 +64,15 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Related, Role, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Clip, May, OptimizerStep, Parameter, Tape, ZeroGrad
 from gradlint_rules.accounts import Key, Update, accounts_on, key
 from gradlint_rules.cached import of_tape
+from gradlint_rules.handing import of_what_is_stepped
 from gradlint_rules.held import identities, reached, share
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import backward, calls, listed, places
 
 SEVERITY = Severity.WARNING
@@ -211,3 +213,8 @@ def _report(found: _Empty) -> Report:
         Related(found.step.at, "the step", Role.STEP),
     )
     return Report(found.clip.at, message, _HELP, related)
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Clips what the step behind it uses."""
+    return unsafe("Clip what is stepped", of_what_is_stepped(finding, source))

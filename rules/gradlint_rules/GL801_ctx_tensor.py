@@ -80,8 +80,9 @@ from collections.abc import Iterator
 
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
-from gradlint.rule import FixSource, NoFixError, Report
+from gradlint.rule import FixSource, Report
 from gradlint_rules.functions import saved_for_backward
+from gradlint_rules.saved_numbers import kept_beside
 from gradlint_rules.uncut import unsafe
 
 SEVERITY = Severity.WARNING
@@ -115,5 +116,5 @@ def check(paths: Paths) -> Iterator[Report]:
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Saves the tensor for the backward."""
     if finding.hints == _NUMBER:
-        raise NoFixError("what is saved is no tensor")
+        return unsafe("Keep it beside what is saved", kept_beside(finding, source))
     return unsafe("Save it for the backward", saved_for_backward(finding, source))

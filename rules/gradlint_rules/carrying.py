@@ -67,7 +67,7 @@ def _detached_where_kept(
                 if not named.isdisjoint(_keeps(target, node.value)) and _is_carried(
                     node, target, source
                 ):
-                    return _kept_detached(node, target, source)
+                    return _kept_detached(node, target, backward, source)
     return ()
 
 
@@ -121,13 +121,59 @@ def _made_anew(
     return source.move_before([shared], first)
 
 
-def _kept_detached(node: ast.Assign, target: ast.expr, source: FixSource) -> tuple[Edit, ...]:
-    """What is kept detached as it is kept, or where it is kept if that is more than a name."""
+def _kept_detached(
+    node: ast.Assign, target: ast.expr, backward: ast.stmt, source: FixSource
+) -> tuple[Edit, ...]:
+    """What is kept detached as it is kept, or where it is kept if that is more than a name; behind
+    the backward where it is kept under a condition and read behind that.
+    """
     line = _detached(source.text(target), source, source.scope(node))
-    if len(node.targets) > 1 or not isinstance(node.value, ast.Name):
+    later, *outside = (
+        _reads_in(_rest(each, source), target, source) for each in nested(node, source)
+    )
+    if any(outside):
+        if source.scope(backward) is not source.scope(node):
+            raise NoFixError("what is kept under a condition is read behind it")
+        return source.after(backward, line)
+    if len(node.targets) > 1 or (not later and not isinstance(node.value, ast.Name)):
         return source.after(node, line)
-    kept = line.partition(" = ")[2].replace(source.text(target), node.value.id)
-    return (source.replace(node.value, kept),)
+    if isinstance(node.value, ast.Name):
+        name = node.value.id
+        binding: tuple[Edit, ...] = ()
+        if later and _is_bound_behind(name, node, source):
+            raise NoFixError("what is kept has another name behind it")
+    elif node.targets == [target]:
+        name = source.fresh(getattr(target, "attr", "kept"), node)
+        binding = source.before(node, f"{name} = {source.text(node.value)}")
+    else:
+        raise NoFixError("several things are kept at once")
+    kept = line.partition(" = ")[2].replace(source.text(target), name)
+    reads = (source.replace(read, name) for read in later)
+    return (*binding, source.replace(node.value, kept), *reads)
+
+
+def _rest(statement: ast.stmt, source: FixSource) -> list[ast.stmt]:
+    block = source.block(statement)
+    return block[block.index(statement) + 1 :]
+
+
+def _reads_in(statements: list[ast.stmt], target: ast.expr, source: FixSource) -> list[ast.expr]:
+    return [
+        read
+        for statement in statements
+        for read in ast.walk(statement)
+        if isinstance(read, ast.Attribute | ast.Subscript)
+        and isinstance(read.ctx, ast.Load)
+        and source.text(read) == source.text(target)
+    ]
+
+
+def _is_bound_behind(name: str, node: ast.stmt, source: FixSource) -> bool:
+    bound = (each for each in ast.walk(source.scope(node)) if isinstance(each, ast.Name))
+    return any(
+        each.id == name and isinstance(each.ctx, ast.Store) and each.lineno > node.lineno
+        for each in bound
+    )
 
 
 def _targets(node: ast.Assign) -> list[ast.expr]:

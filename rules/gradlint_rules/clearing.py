@@ -7,7 +7,7 @@ import ast
 from gradlint.finding import Edit, Finding, Fix, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import call_of, closure, last_update, optimizer_of
-from gradlint_rules.frames import meeting, moved_after, moved_before
+from gradlint_rules.frames import is_all_of_it, meeting, moved_after, moved_before
 from gradlint_rules.order import (
     calls_of,
     nested,
@@ -90,9 +90,26 @@ def cleared_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ..
     """The clearing of every round moved to the step."""
     clearing = clearing_statement(finding, source)
     step = related_statement(finding, Role.STEP, source)
-    if source.scope(step) is not source.scope(clearing):
-        clearing = call_of(source.scope(clearing), step, source)
-    return source.move_after([clearing], last_update(step, source))
+    update = last_update(step, source)
+    if source.scope(step) is source.scope(clearing):
+        return source.move_after([clearing], update)
+    if is_all_of_it(clearing, source):
+        return source.move_after([call_of(source.scope(clearing), step, source)], update)
+    if not _is_of_both(clearing, step, source):
+        raise NoFixError("the step stands in another function")
+    return (*source.remove(clearing), *source.after(update, source.text(clearing)))
+
+
+def _is_of_both(clearing: ast.stmt, step: ast.stmt, source: FixSource) -> bool:
+    """Whether a call in one method of an object, `self.optimizer.zero_grad()`, is the same in
+    another.
+    """
+    own, other = (
+        next((each for each in source.around(one) if isinstance(each, ast.ClassDef)), None)
+        for one in (clearing, step)
+    )
+    is_whole = whole_call(clearing) is not None and clearing in source.scope(clearing).body
+    return own is not None and own is other and is_whole and _names(clearing) == {"self"}
 
 
 def cleared_before_loop(finding: Finding, source: FixSource) -> tuple[Edit, ...]:

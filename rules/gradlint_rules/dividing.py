@@ -71,7 +71,7 @@ def _divisor(number: ast.expr, source: FixSource) -> str:
 
 def _pieces(over: ast.expr, source: FixSource) -> str | None:
     """Into how many pieces something is cut to go over them: the N of `x.chunk(N)`,
-    `zip(x.chunk(N), y.chunk(N))`.
+    `zip(x.chunk(N), y.chunk(N))`, `batches[start : start + N]`.
     """
     match over:
         case ast.Call(func=ast.Attribute(attr="chunk") as func, args=[*_, number]):
@@ -82,6 +82,8 @@ def _pieces(over: ast.expr, source: FixSource) -> str | None:
             )
         case ast.Call(func=ast.Name(id="zip" | "enumerate"), args=[first, *_]):
             return _pieces(first, source)
+        case ast.Subscript(slice=ast.Slice(lower=lower, upper=ast.expr() as upper, step=None)):
+            return _length(lower, upper, source)
         case ast.Name():
             found = {
                 _pieces(value, source)
@@ -89,6 +91,17 @@ def _pieces(over: ast.expr, source: FixSource) -> str | None:
                 if isinstance(value, ast.Call)
             }
             return found.pop() if len(found) == 1 else None
+    return None
+
+
+def _length(lower: ast.expr | None, upper: ast.expr, source: FixSource) -> str | None:
+    """How many items `batches[:4]` and `batches[start : start + 4]` have, but for the last."""
+    match upper:
+        case ast.BinOp(op=ast.Add(), left=start, right=number) if lower is not None:
+            is_from_there = source.text(start) == source.text(lower)
+            return _divisor(number, source) if is_from_there else None
+        case _ if lower is None and not isinstance(upper, ast.UnaryOp):
+            return _divisor(upper, source)
     return None
 
 

@@ -100,7 +100,7 @@ def _carried(
     if whole_call(statement) is None:
         raise NoFixError("what moves is more than a call")
     statement = _guarded(statement, source)
-    while out and _is_all_of_it(statement, source):
+    while out and is_all_of_it(statement, source):
         outer = source.statement(_only_call(source.scope(statement), out.pop(), source))
         if whole_call(outer) is None:
             raise NoFixError("the function is called within something else")
@@ -124,7 +124,7 @@ def _guarded(statement: ast.stmt, source: FixSource) -> ast.stmt:
     return statement
 
 
-def _is_all_of_it(statement: ast.stmt, source: FixSource) -> bool:
+def is_all_of_it(statement: ast.stmt, source: FixSource) -> bool:
     """Whether a function does nothing but `statement`."""
     scope = source.scope(statement)
     body = [each for each in scope.body if not _is_docstring(each)]
