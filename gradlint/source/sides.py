@@ -29,12 +29,13 @@ class Sides:
     gives: bool = False  # each is a value: `a if test else b`
 
     def of(self, holds: bool) -> tuple[ast.AST, ...]:
-        """The code that only this answer leads to; what follows, too, where the other answer leaves
-        the block.
+        """The code that only this answer leads to; what follows, too, where the other answer can
+        leave the block, and this one does not.
         """
         own, other = (self.then, self.otherwise) if holds else (self.otherwise, self.then)
-        leaves = any(isinstance(each, _EXITS) for each in other)
-        return (*own, self.around) if leaves else own
+        stays = not own or not isinstance(own[-1], _EXITS)
+        leads_on = stays and any(isinstance(each, _EXITS) for each in other)
+        return (*own, self.around) if leads_on else own
 
 
 def leaves(block: Iterable[ast.AST]) -> bool:
@@ -72,15 +73,36 @@ def _branches(node: ast.AST, around: ast.AST) -> Iterator[tuple[Place, Sides]]:
                     yield _place(test), Sides((inner,), (), inner)
             case ast.BoolOp():
                 for left, right in zip(node.values, node.values[1:], strict=False):
-                    yield _place(left), Sides((right,), (right,), inner, gives=True)
+                    is_and = isinstance(node.op, ast.And)
+                    then = (right,) if is_and else ()
+                    yield _place(left), Sides(then, () if is_and else (right,), inner, gives=True)
 
 
 def _tested(test: ast.expr, sides: Sides) -> Iterator[tuple[Place, Sides]]:
-    """A test and its sides; a part of it (`a` of `a and not b`) can lead to either."""
+    """A test and its sides, and those of its parts.
+
+    Of `a and not b`, the side on which `a` does not hold is that of the whole; on the other, `b` is
+    asked, which can lead to either (and stands behind them: no statement that surely exits).
+    """
     yield _place(test), sides
-    either = (test, *sides.then, *sides.otherwise)
-    parts = (part for part in ast.walk(test) if isinstance(part, ast.expr) and part is not test)
-    yield from ((_place(part), Sides(either, either, sides.around, sides.gives)) for part in parts)
+    either = (*sides.then, *sides.otherwise)
+    match test:
+        case ast.UnaryOp(op=ast.Not()):
+            turned = Sides(sides.otherwise, sides.then, sides.around, sides.gives)
+            yield from _tested(test.operand, turned)
+        case ast.BoolOp():
+            for number, operand in enumerate(test.values, 1):
+                asked = test.values[number:]
+                then, otherwise = sides.then, sides.otherwise
+                if asked and isinstance(test.op, ast.And):
+                    then = (*either, *asked)
+                elif asked:
+                    otherwise = (*either, *asked)
+                yield from _tested(operand, Sides(then, otherwise, sides.around, sides.gives))
+        case _:
+            any_of_it = Sides((*either, test), (*either, test), sides.around, sides.gives)
+            parts = (part for part in ast.walk(test) if isinstance(part, ast.expr))
+            yield from ((_place(part), any_of_it) for part in parts if part is not test)
 
 
 def _place(node: ast.expr) -> Place:
