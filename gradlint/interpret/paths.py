@@ -291,11 +291,13 @@ def is_lost(made: tape.Tape) -> bool:
 
 
 def shows_nothing(made: tape.Tape) -> bool:
-    """Whether a path is lost, and is none of a part that has come to the backward of its driver:
-    that has shown all of it, and why it raises.
+    """Whether a path is lost, and is none of a part that has come to the backward of its driver
+    with a gradient: that has shown all of it, and why it raises.
     """
     return is_lost(made) and not any(
-        isinstance(event, tape.Backward) and event.assumed for event in made.events
+        event.assumed and event.value.requires_grad
+        for event in made.events
+        if isinstance(event, tape.Backward)
     )
 
 
