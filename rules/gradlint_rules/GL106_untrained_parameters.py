@@ -84,12 +84,12 @@ operation without a derivative before them is reported; so is what copies all th
 out of the graph. A `detach` or `no_grad` is reported where a single layer or an `nn.Parameter` of
 the module itself is behind it, where the function that cuts has called the layer itself, between
 two blocks of one class, behind several modules that the function has called one on the result of
-another, and where the gradient of what was recorded ends in a `no_grad`: a whole encoder behind one
-is most often meant to stay as it was loaded, but not where the result goes to NumPy and straight
-back. Where the very layer is called under `no_grad`, and behind a comparison, it is a note: gates
-and thresholds have losses of their own. An argument of the constructor makes one object or another:
-what cuts by default is reported, unless it is a `detach` or `no_grad`, which the argument can be
-there for.
+another, itself or by a method of its own, and where the gradient of what was recorded ends in a
+`no_grad`: a whole encoder behind one is most often meant to stay as it was loaded, but not where
+the result goes to NumPy and straight back. Where the very layer is called under `no_grad`, and
+behind a comparison, it is a note: gates and thresholds have losses of their own. An argument of the
+constructor makes one object or another: what cuts by default is reported, unless it is a `detach`
+or `no_grad`, which the argument can be there for.
 
 ## Limits
 Where the analysis gives up on a path, nothing is said: the parameters could be reached there.

@@ -17,7 +17,7 @@ from gradlint.tape import (
 from gradlint_rules.copies import Written
 from gradlint_rules.cuts import is_bypassed
 from gradlint_rules.obstacles import Blocked, behind, behind_copies, reached_from
-from gradlint_rules.purpose import is_deliberate
+from gradlint_rules.purpose import is_deliberate, is_of_a_chain
 
 
 def blocked_on(tape: Tape) -> Iterator[Blocked]:
@@ -64,10 +64,13 @@ def _must_train(sink: Backward) -> bool:
 
 
 def _is_a_mistake(obstacle: Value, source: Value, sink: Backward, tape: Tape) -> bool:
-    """Whether nobody writes it to have a module give what trains nothing of it: no `detach`, and no
-    choice; a layer behind others with grad mode off for it alone.
+    """Whether nobody writes it to have a module give what trains nothing of it: no choice, and no
+    `detach` but behind several modules of its own; a layer behind others with grad mode off for it
+    alone.
     """
     if is_deliberate(obstacle, sink, tape):
+        if is_of_a_chain(obstacle, sink, tape):
+            return True
         return obstacle.cut is Cut.GRAD_MODE and not source.is_leaf and _meets_a_layer(sink)
     return obstacle.dtype.is_differentiable or CAST in obstacle.flags
 

@@ -54,7 +54,7 @@ def is_a_mistake(blocked: Blocked) -> bool:
         return True
     if _is_called_where_it_is_cut(cut, parameter, sink, tape):
         return True
-    return _is_of_a_row(cut, parameter, sink, tape) or _is_of_a_chain(cut, sink, tape)
+    return _is_of_a_row(cut, parameter, sink, tape) or is_of_a_chain(cut, sink, tape)
 
 
 def _is_recorded_in_vain(blocked: Blocked) -> bool:
@@ -115,9 +115,9 @@ def _is_called_where_it_is_cut(
     return any(user.stack == where for user in users if user is not cut)
 
 
-def _is_of_a_chain(cut: Value, sink: Backward, tape: Tape) -> bool:
+def is_of_a_chain(cut: Value, sink: Backward, tape: Tape) -> bool:
     """Whether the function that cuts has called several of its modules before, one on the result of
-    another: a frozen encoder is one module.
+    another, or a method that does: a frozen encoder is one module.
 
         x = self.stem(x)
         x = self.blocks(x)
@@ -129,8 +129,21 @@ def _is_of_a_chain(cut: Value, sink: Backward, tape: Tape) -> bool:
     layers = {id(user) for users in _users(tape)[id(sink)].values() for user in users}
     below = {id(value): value for value in _graph_below(cut, where) if id(value) in layers}
     last = list(below.values())[:1]
-    called = {_called_from(where, value) for value in ancestors(*last) if id(value) in below}
-    return len(called) > 1
+    chain = [value for value in ancestors(*last) if id(value) in below]
+    called = {_called_from(where, value) for value in chain}
+    return len(called) > 1 or len({id(part) for value in chain for part in _parts(value)}) > 1
+
+
+def _parts(value: Value) -> Iterator[Module]:
+    """The parts of the outermost module that a value is computed with; that module itself, where it
+    holds a parameter of its own.
+    """
+    for source in value.inputs:
+        part = source.parameter.module if source.is_leaf and source.parameter is not None else None
+        while part is not None and part.parent is not None and part.parent.parent is not None:
+            part = part.parent
+        if part is not None:
+            yield part
 
 
 def _graph_below(cut: Value, where: tuple[Span, ...]) -> Iterator[Value]:
