@@ -11,14 +11,13 @@ from gradlint.operations import Trait, canonical, has
 from gradlint.trace.places import NOWHERE
 
 FILLED = "filled"  # on a record: what was selected was not empty, or the quotient is finite
-_SELECTIONS = frozenset({"getitem", "masked_select"})
 
 
 def is_filled(name: str, out: torch.Tensor) -> bool:
     """Whether a selection has elements, or a quotient is a number; that is asked on the CPU alone,
     where nothing has to be waited for.
     """
-    if name in _SELECTIONS:
+    if has(name, Trait.SELECTS):
         return out.numel() > 0
     is_scalar = out.dim() == 0 and out.device.type == "cpu" and out.layout is torch.strided
     return name == "div" and is_scalar and not out.is_meta and bool(out.detach().isfinite())
@@ -44,4 +43,4 @@ def _stays(mask: tape.Value, rounds: tuple[tuple[int, int], ...]) -> bool:
 
 
 def _counts(value: tape.Value) -> bool:
-    return has(value.op, Trait.CASTS) or canonical(value.op) in ("sum", "count_nonzero")
+    return has(value.op, Trait.CASTS, Trait.SUMS) or canonical(value.op) == "count_nonzero"
