@@ -128,14 +128,16 @@ def _is_none(node: ast.AST) -> bool:
 
 
 def _is_of_batches(node: Value, loop: int | None) -> bool:
-    """Whether several rounds of the driver's loop are in the graph of what a module keeps; what may
-    be a number and not a tensor has no graph.
+    """Whether several rounds of the driver's loop are in the graph of what a module keeps.
+
+    What is computed from a parameter has a graph; of what is given, only a tensor surely has one.
     """
     below = list(tape.graph(node))
     made = (each for each in below if each.kind is Kind.OPERATION)
     rounds = {number for each in made for owner, number in each.iteration if owner == loop}
     given = (each for each in below if each.kind is Kind.UNKNOWN)
-    return len(rounds) > 1 and all(tape.TENSOR in each.flags for each in given)
+    is_trained = any(each.kind is Kind.PARAMETER and each.requires_grad for each in below)
+    return len(rounds) > 1 and (is_trained or all(tape.TENSOR in each.flags for each in given))
 
 
 def identify(m: Machine, value: Unknown, call: Call) -> None:

@@ -97,12 +97,13 @@ from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Iteration, Kept, Kind, May, OptimizerStep, Tape, Value
+from gradlint_rules.arrivals import telling_apart
 from gradlint_rules.cached import of_tape
 from gradlint_rules.devices import is_below
 from gradlint_rules.keeping import kept_detached
 from gradlint_rules.uncut import safe
 from gradlint_rules.visited import OF_A_BUFFER, Freed, backwards, driven, surely_visited
-from gradlint_rules.words import calls, places, quoted, where_given
+from gradlint_rules.words import calls, places, quoted, when, where_given
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
@@ -127,7 +128,17 @@ def check(paths: Paths) -> Iterator[Report]:
         sound = (each for each in events if _is_never_needed((each[1].at, each[1].how), paths))
         if first := next(sound, None):
             tape, event = first
-            yield _report(event, tape, {other.value.title for _, other in events})
+            condition = _condition(event, tape, paths) if is_part else ""
+            yield _report(event, tape, {other.value.title for _, other in events}, condition)
+
+
+def _condition(event: Kept, tape: Tape, paths: Paths) -> str:
+    """What has to hold of a part for it to keep something, in words."""
+
+    def keeps(other: Tape) -> bool:
+        return any(each.at == event.at for each in other.of(Kept))
+
+    return when(telling_apart(tape, paths, keeps, event.at))
 
 
 def _is_never_needed(keeping: _Keeping, paths: Paths) -> bool:
@@ -182,7 +193,7 @@ def _of_parts(tape: Tape) -> Iterator[tuple[Tape, Kept]]:
             yield tape, event
 
 
-def _report(event: Kept, tape: Tape, kept: Iterable[str]) -> Report:
+def _report(event: Kept, tape: Tape, kept: Iterable[str], condition: str) -> Report:
     is_used = _is_trained(event, tape)
     is_trained = event.how in ("sum", "state") and is_used
     found = {"trained": is_trained, "used": is_used}
@@ -191,7 +202,9 @@ def _report(event: Kept, tape: Tape, kept: Iterable[str]) -> Report:
     severity = Severity.NOTE if event.how == "window" else None
     where = places(event.at, *calls(event.stack, ()))
     help_ = _OF_BUFFER if event.how == OF_A_BUFFER else _BETWEEN if is_trained else _HELP
-    return Report(event.at, _message(event), help_, where, severity=severity, hints=hints)
+    return Report(
+        event.at, _message(event, condition), help_, where, severity=severity, hints=hints
+    )
 
 
 def _is_trained(event: Kept, tape: Tape) -> bool:
@@ -201,7 +214,7 @@ def _is_trained(event: Kept, tape: Tape) -> bool:
     return any(value is event.value for sink in tape.backwards() for value in sink.graph)
 
 
-def _message(event: Kept) -> str:
+def _message(event: Kept, condition: str) -> str:
     if event.how == "window":
         return (
             f"this puts {quoted(event.value)} into a deque together with its graph: so many "
@@ -209,8 +222,8 @@ def _message(event: Kept) -> str:
         )
     if event.how == OF_A_BUFFER:
         return (
-            f"the buffer `{event.text}` keeps the graph of each batch{where_given(event.value)}: "
-            "memory grows with every call"
+            f"the buffer `{event.text}` keeps the graph of each batch{where_given(event.value)}"
+            f"{condition}: memory grows with every call"
         )
     deed = _HOW.get(event.how, "keeps {}").format(quoted(event.value))
     return f"this {deed} together with its graph: memory grows with every iteration"

@@ -4,7 +4,7 @@ these paths apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Span
@@ -115,6 +115,22 @@ def conditions(arrival: Arrival, rivals: Iterable[Arrival], near: Span) -> list[
         if not any(kept - {key} <= theirs for theirs in others):
             kept.remove(key)
     return [decision for key, decision in mine.items() if key in kept]
+
+
+def telling_apart(
+    tape: Tape, paths: Paths, has: Callable[[Tape], bool], near: Span
+) -> list[Decision]:
+    """The decisions that it takes for a path to have something as this one has, and not to be one
+    of those that have a backward without it.
+    """
+    last = [(each, sink) for each in paths.some(_itself) for sink in list(each.backwards())[-1:]]
+    mine = [Arrival(each, sink) for each, sink in last if each is tape]
+    rivals = [Arrival(each, sink) for each, sink in last if not has(each)]
+    return conditions(mine[0], rivals, near) if mine else []
+
+
+def _itself(tape: Tape) -> Iterator[Tape]:
+    yield tape
 
 
 def _bringing(mine: Mapping[_Key, Decision], rivals: Iterable[Arrival]) -> set[_Key]:
