@@ -21,11 +21,16 @@ from gradlint.interpret.values import (
     Unknown,
 )
 from gradlint.ir import nodes as ir
+from gradlint.operations import canonical
 from gradlint.source.blocks import walk
 from gradlint.tape import Kind, Storage, Value
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
+
+
+# what puts values into parts of a tensor as they are
+_PUTS = frozenset(["index_copy", "index_put", "scatter", "setitem"])
 
 
 def as_given(arguments: Iterable[Abstract]) -> list[tuple[Abstract, Value | None]]:
@@ -89,7 +94,9 @@ class Batches:
             for name in sorted(_kept_buffers(each)):
                 value = each.attrs.get(name)
                 node = value.node if isinstance(value, Tensor) else None
-                if node is not None and node.records and _is_of_batches(node, loop):
+                if node is None or not node.records or _is_a_store(node):
+                    continue
+                if _is_of_batches(node, loop):
                     m.emit(tape.Kept(at=node.at, value=node, how="buffer", text=name))
 
 
@@ -125,6 +132,21 @@ def _set_to_none(method: ast.AST) -> set[str]:
 
 def _is_none(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_a_store(buffer: Value) -> bool:
+    """Whether arguments alone are put into parts of a buffer, as they are: a cache of keys, which
+    fills while something is generated, where nothing is recorded.
+    """
+    memory = buffer.storage
+    if memory is None or not memory.writes:
+        return False
+    put = [value for write in memory.writes for value in write.by]
+    return (
+        all(canonical(write.op) in _PUTS for write in memory.writes)
+        and not any(value.storage is memory for value in tape.ancestors(*put))
+        and not any(leaf.kind is Kind.PARAMETER for leaf in tape.leaves(buffer))
+    )
 
 
 def _is_of_batches(node: Value, loop: int | None) -> bool:

@@ -150,7 +150,7 @@ def _refuse_unreached(m: Machine, inputs: list[Value], losses: list[Value], call
     graph = [value for loss in losses for value in tape.graph(loss)]
     if not all(map(_is_in_view, graph)):
         return
-    is_known = not any(value.assumed for value in graph)
+    is_known = not any(value.assumed for value in (*losses, *graph))
     for value in inputs:
         is_sure = not value.is_leaf or (is_known and not value.assumed)
         if value.requires_grad and is_sure and not _stands_in(value, graph):

@@ -89,7 +89,8 @@ for chunk in torch.randn(3, 2, 4):
 `retain_graph=True` makes the carried state run, but then its graph grows with every step: see
 `graph-retention` (GL508). Code out of view that is given a module (`functional.reset_net(net)`) is
 taken to reset what the module keeps of earlier calls: where it is given one in each round, nothing
-that is kept is reported.
+that is kept is reported. What arguments alone put into parts of a buffer, as they are, is taken for
+a cache that fills while something is generated, where nothing is recorded.
 """
 
 from __future__ import annotations

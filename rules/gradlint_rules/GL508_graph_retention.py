@@ -85,7 +85,8 @@ assert all(loss.grad_fn is None for loss in losses)
 Only in what trains: where no backward is in view, keeping outputs with their graphs can be what is
 wanted. The exception is a buffer of a module that gets the graph of each batch: nobody takes that
 back. Where it takes that graph of an argument alone, the message says so: the argument of a first
-layer has no gradient.
+layer has no gradient. What arguments alone put into parts of a buffer, as they are, is taken for a
+cache that fills while something is generated, where nothing is recorded.
 """
 
 from __future__ import annotations
