@@ -144,7 +144,9 @@ def _can_be_number(value: Value) -> bool:
     if value.op == "part" or has(value.op, Trait.ARITHMETIC):
         return all(map(_can_be_number, value.inputs))
     if value.op == "call" and value.assumed:
-        return all(source.kind is Kind.PARAMETER for source in value.inputs)
+        return all(
+            source.kind is Kind.PARAMETER or _can_be_number(source) for source in value.inputs
+        )
     return value.kind is Kind.UNKNOWN or (value.kind is Kind.DATA and value.op == "input")
 
 
