@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from gradlint_rules.means import is_whole_mean
 
 from gradlint.finding import Span
 from gradlint.tape import Backward, Kind, Value
-from gradlint_rules.means import is_whole_mean
 
 AT = Span("train.py", 1, 1, 1, 2)
 

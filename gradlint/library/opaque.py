@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret import conditions, tensors
+from gradlint.interpret.lineage import canonical
 from gradlint.interpret.registry import method, on
 from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import (
@@ -120,6 +121,7 @@ def _whole(m: Machine, unknown: Unknown, call: Call) -> Tensor:
 
 
 _CHILD = "child"
+_TENSORS = frozenset(map(canonical, ["torch.Tensor", "torch.nn.Parameter"]))
 
 
 @method("unknown", "children", "modules")
@@ -159,12 +161,23 @@ def set_requires_grad(m: Machine, unknown: Unknown, call: Call) -> Abstract:
     wanted = conditions.truth(m, call.args[0])
     if wanted:
         requires_grad_(m, unknown, Call("requires_grad_", [], {}, call.node, call.frame))
+    elif _is_found_to_be_a_tensor(m, symbol):
+        requires_grad_(m, unknown, Call("requires_grad_", call.args[:1], {}, call.node, call.frame))
     elif not is_tensor:
         whole = [symbol.source] if symbol.key == (_CHILD,) and symbol.source is not None else []
         for each in (symbol, *whole):
             own = tensors.leaf(m, each, call.node, call.frame)
             freezing.in_vain(m, own, freezing.flagged(wanted), call)
     return NONE
+
+
+def _is_found_to_be_a_tensor(m: Machine, symbol: Symbol) -> bool:
+    """Whether the path has asked `isinstance(x, nn.Parameter)`, and gone on where it is one."""
+    return any(
+        holds and test[:2] == (symbol, "isa") and canonical(test[2]) in _TENSORS
+        for test, holds in m.oracle.facts.truth.items()
+        if isinstance(test[2], str)
+    )
 
 
 @method("unknown", "zero_grad")
