@@ -336,10 +336,10 @@ def _is_saved(index: Value) -> bool:
 
 
 def _copies_rows(index: Abstract) -> bool:
-    """Whether what an index picks is a copy for sure: a mask, or a list of numbers."""
+    """Whether what an index picks is a copy for sure: of a mask, a list, integers with an axis."""
     if isinstance(index, Sequence):
         return index.kind == "list"
-    return isinstance(index, Tensor) and index.node.dtype is DType.BOOL
+    return isinstance(index, Tensor) and _is_saved(index.node)
 
 
 def tensor_item(m: Machine, target: Tensor, index: Abstract, node: ir.Node, frame: Frame) -> Tensor:
