@@ -50,7 +50,9 @@ optimizer.step()
 assert model.weight.isfinite().all()
 ```
 
-An angle is kept a little within the bounds: `torch.acos(cosine.clamp(-1 + 1e-6, 1 - 1e-6))`.
+The distances of all pairs of some rows, `(2 - 2 * x @ x.T).sqrt()` of unit length, are zero where
+a row meets itself. An angle is kept a little within the bounds:
+`torch.acos(cosine.clamp(-1 + 1e-6, 1 - 1e-6))`.
 
 ## What it does not report
 - Roots of what cannot be zero: `+ eps` and `clamp(min=eps)` inside; squares of `exp`, of what
@@ -88,7 +90,7 @@ from gradlint_rules.guards import guarded_in, undefined_at
 from gradlint_rules.limits import written_bounds
 from gradlint_rules.numbers import origin, zero_with
 from gradlint_rules.numeric import with_epsilon
-from gradlint_rules.signs import is_difference, is_square
+from gradlint_rules.signs import is_difference, is_square, own_cosine
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.visited import operations, taught
 from gradlint_rules.words import maker
@@ -102,12 +104,15 @@ _HELP_BOUND = "Keep it a little within the bounds: `x.clamp(-1 + 1e-6, 1 - 1e-6)
 
 
 def check(paths: Paths) -> Iterator[Report]:
-    """The roots of squares on the way to a loss, and the angles of what is clamped to -1 and 1."""
+    """The roots of squares on the way to a loss, and the angles of what is 1 or -1."""
     for found in encountered(paths, _angles):
+        one = "what a clamp makes 1"
+        if own_cosine(found.value.inputs[0]):
+            one = "cosines of what meets itself, which are 1"
         yield Report(
             found.at,
-            f"{maker(found.value)} is taken of what a clamp makes 1{found.condition}: its gradient "
-            "there is not finite",
+            f"{maker(found.value)} is taken of {one}{found.condition}: its gradient there is not "
+            "finite",
             _HELP_BOUND,
             found.related(),
             hints={"asked": "yes", "bound": "yes"},
@@ -147,7 +152,7 @@ def _angles(arrival: Arrival) -> Iterator[tuple[Span, Value]]:
     if not any(1 in undefined_at(name) for name in operations(arrival.sink, arrival.tape)):
         return
     values = taught(arrival.sink, arrival.tape)
-    angles = [value for value in values if _is_clamped_to_its_point(value)]
+    angles = [value for value in values if _is_clamped_to_its_point(value) or _is_of_itself(value)]
     reported = _told(angles, values) if angles else set()
     yield from ((value.at, value) for value in angles if id(value) not in reported)
 
@@ -163,6 +168,14 @@ def _is_clamped_to_its_point(value: Value) -> bool:
         and not set(points).isdisjoint(written_bounds(clamped))
         and not has(clamped.inputs[0].op, Trait.CHOOSES)
     )
+
+
+def _is_of_itself(value: Value) -> bool:
+    """Whether it is the angle between all pairs of some rows, those of a row and itself among them:
+    `torch.acos(x @ x.T)`.
+    """
+    points = [point for point in undefined_at(canonical(value.op)) if point]
+    return bool(points) and own_cosine(value.inputs[0]) in points
 
 
 def _told(roots: Sequence[Value], values: Sequence[Value]) -> set[int]:

@@ -107,10 +107,11 @@ def is_square(value: Value, depth: int = 0) -> bool:
         case "div":
             return found.argument(0) in (None, first) and is_square(first, depth + 1)
         case "add" | "sum" | "mean" | "stack" | "cat" | "nansum" | "cumsum":
-            return _sums_squares(found, name, depth)
+            return _sums_squares(found, name, depth) or _is_expanded_square(found)
+        case "sub" | "rsub":
+            return _is_expanded_square(found) or _is_apart_from_itself(found)
         case "clamp" | "clamp_min":
-            is_kept = keeps_zero(found)
-            return is_kept and (is_square(first, depth + 1) or _is_expanded_square(first))
+            return keeps_zero(found) and is_square(first, depth + 1)
     return name == "mse_loss"
 
 
@@ -165,12 +166,67 @@ def _is_kept_from_zero(value: Value) -> bool:
 
 
 def _is_expanded_square(value: Value) -> bool:
-    """`a² + b² - 2ab`: a sum in which squares and a product of matrices meet."""
+    """`a² + b² - 2ab`: a sum in which squares and a product of matrices meet, and no number."""
     terms = list(_terms(value))
     products = [
         term for term in terms if any(has(part.op, Trait.CONTRACTS) for part in zero_with(term))
     ]
-    return bool(products) and any(is_square(term) for term in terms)
+    are_alone = not any(isinstance(term, int | float) and term for term in _numbers_in(value))
+    return bool(products) and are_alone and any(is_square(term) for term in terms)
+
+
+def _is_apart_from_itself(value: Value) -> bool:
+    """`2 - 2 * (x @ x.T)` of what has unit length: zero where a row meets itself."""
+    number, product = value.argument(0), value.argument(1, "other")
+    if canonical(value.op) == "rsub":
+        number, product = product, number
+    return isinstance(product, Value) and own_cosine(product) == number
+
+
+def own_cosine(value: Value) -> float:
+    """The factor of a product of what has unit length with itself, `2` of `2 * (x @ x.T)`, which is
+    what a row gives with itself; zero of anything else.
+    """
+    factor, product = _factored(value)
+    if not has(product.op, Trait.CONTRACTS) or len(product.inputs) != 2:
+        return 0
+    (left, one), (right, other) = map(_factored, product.inputs)
+    factor *= left * right
+    return factor if key(one) == key(other) and _is_of_unit_length(one) else 0
+
+
+def _factored(value: Value) -> tuple[float, Value]:
+    """A multiple of a tensor: the number, and the tensor, whichever way it is turned."""
+    factor, found = 1.0, origin(value, selected=False)
+    while len(found.inputs) == 1:
+        is_multiple = canonical(found.op) == "mul"
+        if not (is_multiple or has(found.op, Trait.REARRANGES)):
+            break
+        numbers = [each for _, each in found.arguments if isinstance(each, int | float)]
+        factor *= numbers[0] if is_multiple and numbers else 1
+        found = origin(found.inputs[0], selected=False)
+    return factor, found
+
+
+def _is_of_unit_length(value: Value) -> bool:
+    """`F.normalize(x)`, `x / x.norm(dim=1, keepdim=True)`."""
+    if canonical(value.op) == "div" and len(value.inputs) == 2:
+        length = origin(value.inputs[1], selected=False)
+        is_norm = canonical(length.op) in ("norm", "vector_norm") and bool(length.inputs)
+        return is_norm and key(length.inputs[0]) == key(value.inputs[0])
+    return canonical(value.op) == "normalize"
+
+
+def _numbers_in(value: Value, depth: int = 0) -> Iterator[object]:
+    """The numbers that a sum adds besides its tensors."""
+    found = origin(value, selected=False)
+    if canonical(found.op) in ("add", "sub", "rsub") and depth < DEPTH:
+        alpha = found.argument(2, "alpha")
+        yield from (
+            each for _, each in found.arguments if each not in found.inputs and each != alpha
+        )
+        for source in found.inputs:
+            yield from _numbers_in(source, depth + 1)
 
 
 def _terms(value: Value, depth: int = 0) -> Iterator[Value]:
