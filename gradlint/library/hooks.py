@@ -1,5 +1,5 @@
 """Hooks that run once a gradient was added up, `register_post_accumulate_grad_hook`: they are given
-the parameter.
+the parameter. And those that run with a backward of a module, `register_full_backward_hook`.
 
 What a hook does with its argument is read from its source. Each place that takes the parameter for
 its gradient is a fact `parameter-for-gradient`, where no place reads the gradient of the argument
@@ -13,12 +13,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gradlint import tape
 from gradlint.interpret.registry import FUNCTIONS, method, notify
 from gradlint.interpret.scopes import GradState
-from gradlint.interpret.values import Abstract, Bound, Builtin, Call, Function, Object, Tensor
+from gradlint.interpret.values import (
+    Abstract,
+    Bound,
+    Builtin,
+    Call,
+    Function,
+    Instance,
+    Object,
+    Tensor,
+)
 from gradlint.library.effects import lookup
 from gradlint.source import reach
 from gradlint.source.blocks import walk
@@ -83,9 +93,11 @@ def _with_given(hook: Abstract | None) -> tuple[Abstract | None, int]:
 
 
 def run(m: Machine, sink: tape.Backward, call: Call) -> None:
-    """Runs the hooks of the parameters that a backward has given gradients to."""
-    hooks = m.state.get("gradient-hooks")
-    if not hooks or sink.sink == "autograd.grad":
+    """Runs the hooks of the parameters that a backward has given gradients to, and of modules that
+    hold some of these.
+    """
+    hooks, of_modules = m.state.get("gradient-hooks", {}), m.state.get("backward-hooks", [])
+    if not (hooks or of_modules) or sink.sink == "autograd.grad":
         return
     reached = {leaf.parameter for leaf in sink.leaves}
     before = m.grad
@@ -95,8 +107,19 @@ def run(m: Machine, sink: tape.Backward, call: Call) -> None:
         for parameter, registered in list(hooks.items()):
             for tensor, hook in registered if parameter in reached else ():
                 m.invoke(hook, [tensor], call)
+        for module, hook in list(of_modules):
+            if isinstance(module, Instance) and _is_reached(module, reached):
+                gradients = [m.unknown(name, data=True) for name in ("grad_input", "grad_output")]
+                m.invoke(hook, [module, *gradients], call)
     finally:
         m.grad = before
+
+
+def _is_reached(module: Instance, reached: AbstractSet[tape.Parameter | None]) -> bool:
+    """Whether a module holds one of these parameters."""
+    own = module.module
+    holders = (each.module for each in reached if each is not None)
+    return own is not None and any(held is not None and held.is_within(own) for held in holders)
 
 
 def mistaken(function: ast.AST, given: int) -> list[Mistake]:

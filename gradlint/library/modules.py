@@ -238,10 +238,20 @@ def with_hook(m: Machine, handle: Object, call: Call) -> Abstract:
     return handle
 
 
+@method(MODULE, "register_full_backward_hook", "register_backward_hook")
+def add_backward_hook(m: Machine, module: Abstract, call: Call) -> Abstract:
+    """`module.register_full_backward_hook(hook)`: it runs with each backward of what the module
+    gives.
+    """
+    notify("data call", m, m.symbol(module), call)
+    entry = (module, call.get(0, "hook"))
+    registered: list[object] = m.state.setdefault("backward-hooks", [])
+    registered.append(entry)
+    return Object(HANDLE, call.frame.span(call.node), {"hooks": registered, "entry": entry})
+
+
 @method(
     MODULE,
-    "register_full_backward_hook",
-    "register_backward_hook",
     "extra_repr",
     "compile",
     "_register_load_state_dict_pre_hook",

@@ -115,16 +115,14 @@ def something_for(backward: Function, number: int, inputs: int) -> bool:
     statements = body(backward.node)
     reader = _Reader(backward, statements)
     given = [value for node in _returns(statements) for value in reader.alternatives(node.value)]
-    return bool(given) and all(_is_something(value, number, inputs) for value in given)
+    return bool(given) and all(_is_something(reader, value, number, inputs) for value in given)
 
 
-def _is_something(value: ir.Node | None, number: int, inputs: int) -> bool:
+def _is_something(reader: _Reader, value: ir.Node | None, number: int, inputs: int) -> bool:
     if not isinstance(value, ir.Display):
-        is_none = value is None or (isinstance(value, ir.Literal) and value.value is None)
-        return inputs == 1 and not is_none
-    return len(value.items) == inputs and not (
-        any(isinstance(item, ir.Star) for item in value.items) or _is_none(value, number)
-    )
+        return inputs == 1 and not reader.is_nothing(value)
+    is_plain = not any(isinstance(item, ir.Star) for item in value.items)
+    return len(value.items) == inputs and is_plain and not reader.is_nothing(value.items[number])
 
 
 def _named(scope: Frame, name: str) -> Function | None:
@@ -201,6 +199,13 @@ class _Reader:
             self._bind(target.value, None)
         elif isinstance(target, ir.Subscript) and isinstance(target.index, ir.Slice):
             self._bind(target.target, None)
+
+    def is_nothing(self, value: ir.Node | None) -> bool:
+        """Whether an expression is None, or a name that is never anything else."""
+        known = self.assigned.get(value.id, []) if isinstance(value, ir.Name) else []
+        if known:
+            return all(each is not None and self.is_nothing(each) for each in known)
+        return value is None or (isinstance(value, ir.Literal) and value.value is None)
 
     def alternatives(self, value: ir.Node | None) -> list[ir.Node | None]:
         """What a returned expression can be, through conditions and a name that is assigned
