@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradlint.interpret import ahead, counters
-from gradlint.interpret.conditions import asked, boolean, known_truth, test_key, test_of
+from gradlint.interpret.conditions import asked, boolean, known_truth, test_of
 from gradlint.interpret.lengths import is_length, length, window
 from gradlint.interpret.operands import concretise
 from gradlint.interpret.sameness import by_dtype, by_kind, identity, is_hashable, membership
-from gradlint.interpret.symbols import Test
+from gradlint.interpret.symbols import Test, test_key
 from gradlint.interpret.values import FALSE, TRUE, Abstract, Const, Tensor, Unknown
 from gradlint.ir import nodes as ir
 

@@ -21,7 +21,7 @@ from gradlint.interpret.bounded import (
 from gradlint.interpret.defaults import by_call, by_default, by_setting, by_words, is_setting
 from gradlint.interpret.machine import Raised
 from gradlint.interpret.paths import Branching
-from gradlint.interpret.symbols import Symbol, Test
+from gradlint.interpret.symbols import Symbol, Test, test_key
 from gradlint.interpret.values import (
     Abstract,
     Bound,
@@ -396,11 +396,3 @@ def boolean(m: Machine, test: Test, text: str) -> Abstract:
         return answer
     key = (test.relation, test_key(test.operand), test.negated)
     return Unknown(test.subject.derive(key, text), data=True, type="bool", test=test)
-
-
-def test_key(operand: object) -> object:
-    try:
-        hash(operand)
-    except TypeError:
-        return repr(operand)
-    return (type(operand), operand)

@@ -110,3 +110,12 @@ def is_collated(symbol: Symbol) -> bool:
     while part is not None and isinstance(part.key, tuple) and part.key[0] == "item":
         part = part.source
     return part is not None and isinstance(part.key, tuple) and part.key[0] == "batch"
+
+
+def test_key(operand: object) -> object:
+    """What tells the operand of a test from others: `1` from `True`, lists by what they show."""
+    try:
+        hash(operand)
+    except TypeError:
+        return repr(operand)
+    return (type(operand), operand)

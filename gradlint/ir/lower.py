@@ -5,11 +5,12 @@ written.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 from gradlint.ir import drains, patterns
 from gradlint.ir import nodes as ir
+from gradlint.ir.chains import escapes, last, mark_answers
 from gradlint.ir.operators import BINARY, COMPARE, UNARY
 from gradlint.ir.scopes import leaves, scope
 from gradlint.source import document
@@ -43,31 +44,6 @@ def body(function: ir.Function) -> list[ir.Node]:
     return function.cached
 
 
-def _last(node: ir.If) -> ir.If:
-    """The last `elif` of a chain; the `if` itself where there is none."""
-    *_, last = _chain(node)
-    return last
-
-
-def _mark_answers(block: list[ir.Node]) -> None:
-    """Marks the `if` of a block that ends in `raise` by which a function returns before it."""
-    for node in (each for each in block if isinstance(each, ir.If)):
-        for branch in _chain(node):
-            branch.answers = bool(branch.then) and isinstance(branch.then[-1], ir.Return)
-
-
-def _chain(node: ir.If) -> Iterator[ir.If]:
-    """An `if` and each `elif` behind it."""
-    yield node
-    while len(node.otherwise) == 1 and isinstance(node.otherwise[0], ir.If):
-        node = node.otherwise[0]
-        yield node
-
-
-def _escapes(block: list[ir.Node]) -> bool:
-    return bool(block) and isinstance(block[-1], ir.Jump | ir.Return)
-
-
 def _at(node: Any) -> ir.Position:
     return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
 
@@ -85,16 +61,16 @@ class _Lowering:
             made = result if isinstance(result, list) else [] if result is None else [result]
             for each in made:
                 # what follows `if …: continue` is the other side of that branch
-                if isinstance(each, ir.If) and _escapes(each.then):
+                if isinstance(each, ir.If) and escapes(each.then):
                     each.behind = tuple(statements[number + 1 :])
             lowered.extend(made)
         for place, each in enumerate(lowered):
             if isinstance(each, ir.If):
                 each.leaves = leaves(each, lowered[place + 1 :])
                 if isinstance(next(iter(lowered[place + 1 :]), None), ir.Raise):
-                    _last(each).is_last = True
+                    last(each).is_last = True
         if lowered and isinstance(lowered[-1], ir.Raise):
-            _mark_answers(lowered)
+            mark_answers(lowered)
         return lowered
 
     def expression(self, node: ast.expr) -> ir.Node:
