@@ -81,7 +81,8 @@ def is_written(program: Program, function: ast.AST, file: str, wanted: May) -> b
     seen: set[str] = set()
     pending = list(effects.of([function]))
     for each in pending:
-        if each.does.effects & wanted:
+        named = (effects.EVENTS.get(name, May(0)) for name in each.does.given)  # go = loss.backward
+        if functools.reduce(operator.or_, named, each.does.effects) & wanted:
             return True
         names = {call.name for call in each.does.calls} - seen
         seen |= names

@@ -271,15 +271,16 @@ def _report(found: _Unowned, leaves: Sequence[Value]) -> Report:
     at, stack, _ = made[0]
     related = places(at, *others, *calls(stack, ()), taken, to_sink(found.sink))
     severity = None if is_sure else Severity.NOTE
-    return Report(at, message, _HELP, related, severity, hints=_hints(found, names, leaves))
+    return Report(at, message, _HELP, related, severity, hints=_hints(found, leaves))
 
 
-def _hints(found: _Unowned, names: Sequence[str], leaves: Sequence[Value]) -> dict[str, str]:
+def _hints(found: _Unowned, leaves: Sequence[Value]) -> dict[str, str]:
     """Where the optimizer is made, and whether a module or a parameter alone is left out."""
-    if len(names) > 1 or found.is_part or found.is_all or not found.is_sole:
+    paths = [leaf.parameter.path for leaf in leaves if leaf.parameter]
+    roots = {path.partition(".")[0] for path in paths}
+    if len(roots) > 1 or found.is_part or found.is_all or not found.is_sole:
         return {}
-    is_alone = [leaf.parameter.path for leaf in leaves if leaf.parameter] == list(names)
-    owner = "parameter" if is_alone else "module"
+    owner = "parameter" if set(paths) == roots else "module"
     return {"maker": str(found.optimizer.at.line), "owner": owner}
 
 

@@ -108,7 +108,7 @@ def is_square(value: Value, depth: int = 0) -> bool:
             return found.argument(0) in (None, first) and is_square(first, depth + 1)
         case "add" | "sum" | "mean" | "stack" | "cat" | "nansum" | "cumsum":
             return _sums_squares(found, name, depth) or _is_expanded_square(found)
-        case "sub" | "rsub":
+        case "sub" | "rsub" | "addmm" | "baddbmm":
             return _is_expanded_square(found) or _is_apart_from_itself(found)
         case "clamp" | "clamp_min":
             return keeps_zero(found) and is_square(first, depth + 1)
@@ -166,13 +166,19 @@ def _is_kept_from_zero(value: Value) -> bool:
 
 
 def _is_expanded_square(value: Value) -> bool:
-    """`a² + b² - 2ab`: a sum in which squares and a product of matrices meet, and no number."""
-    terms = list(_terms(value))
-    products = [
-        term for term in terms if any(has(part.op, Trait.CONTRACTS) for part in zero_with(term))
-    ]
-    are_alone = not any(isinstance(term, int | float) and term for term in _numbers_in(value))
-    return bool(products) and are_alone and any(is_square(term) for term in terms)
+    """`a² + b² - 2ab`: a sum of squares and products of matrices, and of nothing else."""
+    if any(isinstance(number, int | float) and number for number in _numbers_in(value)):
+        return False
+    found, terms = origin(value, selected=False), list(_terms(value))
+    others = [term for term in terms if term is found or not is_square(term)]
+    are_products = all(_is_product(_factored(term)[1]) for term in others)
+    return bool(others) and are_products and len(others) < len(terms)
+
+
+def _is_product(value: Value) -> bool:
+    """Whether it is a product of two matrices, and of no weights: that is a layer."""
+    is_layer = any(each.kind is Kind.PARAMETER for each in value.inputs)
+    return has(value.op, Trait.CONTRACTS) and not is_layer
 
 
 def _is_apart_from_itself(value: Value) -> bool:
@@ -230,14 +236,17 @@ def _numbers_in(value: Value, depth: int = 0) -> Iterator[object]:
 
 
 def _terms(value: Value, depth: int = 0) -> Iterator[Value]:
+    """What a sum adds up; `addmm(x, a, b)` adds its own product to `x`."""
     found = origin(value, selected=False)
-    if canonical(found.op) in ("add", "sub", "addmm", "baddbmm") and depth < DEPTH:
-        if canonical(found.op) in ("addmm", "baddbmm"):
-            yield found
-        for source in found.inputs:
-            yield from _terms(source, depth + 1)
-    else:
+    name = canonical(found.op)
+    if name not in ("add", "sub", "addmm", "baddbmm") or depth >= DEPTH:
         yield found
+        return
+    adds_product = name in ("addmm", "baddbmm")
+    if adds_product:
+        yield found
+    for source in found.inputs[:1] if adds_product else found.inputs:
+        yield from _terms(source, depth + 1)
 
 
 def is_difference(value: Value) -> bool:
