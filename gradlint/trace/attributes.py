@@ -8,6 +8,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -268,7 +269,7 @@ class Attributes:
         return func(*args, **kwargs)
 
     def _hook(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """`p.register_post_accumulate_grad_hook(hook)`: the hook is watched, whatever it does."""
+        """`p.register_post_accumulate_grad_hook(hook)`: a hook is watched that is not torch's."""
         tensor, *given = (*args, *kwargs.values())
         out = func(tensor, *map(self._watched, given))
         self.session.guarded(self._hooked, tensor, given[-1])
@@ -281,15 +282,25 @@ class Attributes:
                 return hook(*args)
             return running.run(hook, *args)
 
-        return functools.wraps(hook, updated=())(call) if callable(hook) else hook
+        code, _ = _code_of(hook)
+        if not callable(hook) or (code is not None and is_torchs(code)):
+            return hook
+        return functools.wraps(hook, updated=())(call)
 
     def _hooked(self, tensor: Tensor, hook: Any) -> None:
-        given = 0
-        while isinstance(hook, functools.partial):
-            hook, given = hook.func, given + len(hook.args)
-        below = inspect.unwrap(hook)  # its decorators
-        given += inspect.ismethod(hook) or inspect.ismethod(below)
-        code = getattr(below, "__code__", None)
+        code, given = _code_of(hook)
         if code is not None and is_users(code):
             op = self.memory.of(tensor, here())
             self.session.hooks.setdefault(code, (self.session.moment(), here(), op, given))
+
+
+def _code_of(hook: Any) -> tuple[CodeType | None, int]:
+    """The code of a hook, below decorators and partials, and how many arguments it is given before
+    its own.
+    """
+    given = 0
+    while isinstance(hook, functools.partial):
+        hook, given = hook.func, given + len(hook.args)
+    below = inspect.unwrap(hook) if callable(hook) else hook  # its decorators
+    given += inspect.ismethod(hook) or inspect.ismethod(below)
+    return getattr(below, "__code__", None), given
