@@ -276,11 +276,11 @@ def _report(found: _Unowned, leaves: Sequence[Value]) -> Report:
 
 def _hints(found: _Unowned, leaves: Sequence[Value]) -> dict[str, str]:
     """Where the optimizer is made, and whether a module or a parameter alone is left out."""
-    paths = [leaf.parameter.path for leaf in leaves if leaf.parameter]
-    roots = {path.partition(".")[0] for path in paths}
+    left = {leaf.parameter.path for leaf in leaves if leaf.parameter}
+    roots = {name.partition(".")[0] for name in left}
     if len(roots) > 1 or found.is_part or found.is_all or not found.is_sole:
         return {}
-    owner = "parameter" if set(paths) == roots else "module"
+    owner = "parameter" if left == roots else "module"
     return {"maker": str(found.optimizer.at.line), "owner": owner}
 
 
