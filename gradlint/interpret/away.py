@@ -1,5 +1,7 @@
-"""Calls that lead out of the file of a part, between other files, and back: what goes wrong there
-costs the part that call, and not the path.
+"""Calls from the file of a part into other files, among these, and back into it.
+
+Where code of another file raises, or takes too many steps, only the result of that call becomes
+unknown: the path goes on behind it.
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ def kept_beside(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if (
         not isinstance(given, ast.Name)
         or saving is None
+        or not isinstance(saving.func, ast.Attribute)
         or given not in saving.args
         or len(saving.args) < 2
     ):
         raise NoFixError("what is saved has no name, or nothing else is saved")
     place = saving.args.index(given)
-    unpacked = _unpacked(given, len(saving.args), source)
-    ctx, own = (source.text(each.value) for each in (saving.func, unpacked.value))  # type: ignore[attr-defined]
-    targets = unpacked.targets[0].elts  # type: ignore[attr-defined]
+    unpacked, targets, context = _unpacked(given, len(saving.args), source)
+    ctx, own = source.text(saving.func.value), source.text(context)
     left = [source.text(each) for each in targets if each is not targets[place]]
     names = f"({left[0]},)" if len(left) == 1 else ", ".join(left)
     return (
@@ -36,13 +36,18 @@ def kept_beside(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     )
 
 
-def _unpacked(given: ast.AST, number: int, source: FixSource) -> ast.Assign:
-    """The statement of the backward that unpacks as much as the forward saves."""
+def _unpacked(
+    given: ast.AST, number: int, source: FixSource
+) -> tuple[ast.Assign, list[ast.expr], ast.expr]:
+    """The statement of the backward that unpacks as much as the forward saves, with the names that
+    it binds, and its `ctx`.
+    """
     owner = next((outer for outer in source.around(given) if isinstance(outer, ast.ClassDef)), None)
     for node in ast.walk(owner) if owner is not None else ():
         match node:
-            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Attribute(attr=name)) if (
-                name == "saved_tensors" and len(parts) == number
-            ):
-                return node
+            case ast.Assign(
+                targets=[ast.Tuple(elts=parts)],
+                value=ast.Attribute(value=context, attr="saved_tensors"),
+            ) if len(parts) == number:
+                return node, parts, context
     raise NoFixError("what is saved is not unpacked at once")
