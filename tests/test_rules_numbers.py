@@ -11,11 +11,13 @@ import pathlib
 from typing import Any
 
 import pytest
+from gradlint_rules import signs
 
 from gradlint.analysis import analyze
 from gradlint.config import settings_finder
 from gradlint.fix.apply import Task, repair
 from gradlint.settings import Selection
+from gradlint.tape import Value
 
 BEFORE = """\
 import os
@@ -490,3 +492,37 @@ def _values(group: str, program: str) -> dict[str, tuple[float, float]]:
         )
         for name in _names(group)
     }
+
+
+def test_a_root_of_a_long_sum_is_judged_term_by_term(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The norm of many parameters, added up one by one: no term is looked at again and again."""
+    looked_at, is_square = [0], signs.is_square
+
+    def counted(value: Value, depth: int = 0) -> bool:
+        looked_at[0] += 1
+        return is_square(value, depth)
+
+    monkeypatch.setattr(signs, "is_square", counted)
+    terms = [f"        total = total + self.layer(x[{row}]).sum().pow(2)" for row in range(60)]
+    program = tmp_path / "loss.py"
+    program.write_text(LONG_SUM.format(terms="\n".join(terms)), encoding="utf-8")
+    assert not analyze([program], select=lambda code: code == "GL703").findings
+    assert 0 < looked_at[0] < 2_000
+
+
+LONG_SUM = """\
+from torch import nn
+
+
+class NormLoss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        total = self.layer(x[60]).sum().pow(2)
+{terms}
+        return total.sqrt()
+"""

@@ -107,9 +107,9 @@ def is_square(value: Value, depth: int = 0) -> bool:
         case "div":
             return found.argument(0) in (None, first) and is_square(first, depth + 1)
         case "add" | "sum" | "mean" | "stack" | "cat" | "nansum" | "cumsum":
-            return _sums_squares(found, name, depth) or _is_expanded_square(found)
+            return _sums_squares(found, name, depth) or _is_expanded_square(found, depth)
         case "sub" | "rsub" | "addmm" | "baddbmm":
-            return _is_expanded_square(found) or _is_apart_from_itself(found)
+            return _is_expanded_square(found, depth) or _is_apart_from_itself(found)
         case "clamp" | "clamp_min":
             return keeps_zero(found) and is_square(first, depth + 1)
     return name == "mse_loss"
@@ -165,12 +165,12 @@ def _is_kept_from_zero(value: Value) -> bool:
     return canonical(value.op) == "div" and value.argument(0) in given
 
 
-def _is_expanded_square(value: Value) -> bool:
+def _is_expanded_square(value: Value, depth: int) -> bool:
     """`a² + b² - 2ab`: a sum of squares and products of matrices, and of nothing else."""
     if any(isinstance(number, int | float) and number for number in _numbers_in(value)):
         return False
-    found, terms = origin(value, selected=False), list(_terms(value))
-    others = [term for term in terms if term is found or not is_square(term)]
+    found, terms = origin(value, selected=False), list(_terms(value, depth))
+    others = [term for term in terms if term is found or not is_square(term, depth + 1)]
     are_products = all(_is_product(_factored(term)[1]) for term in others)
     return bool(others) and are_products and len(others) < len(terms)
 
