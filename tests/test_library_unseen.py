@@ -452,7 +452,7 @@ for x, y in DataLoader(unseen.data()):
             PACKED,
             "sizes = einops.parse_shape(y, 'b d'); code = einops.repeat(codes[0], 'd -> b "
             "d', b=sizes['b'])",
-            "",
+            "GL519",
         ),
         (PACKED, "flat, shapes = einops.pack([y], '* d'); code = codes[:2] * flat", "GL507"),
         (PACKED, MASKED.format("b d -> d b"), "GL201"),

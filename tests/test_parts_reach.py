@@ -330,3 +330,32 @@ def test_a_part_is_judged_by_itself_where_its_trainer_leaves_a_question_open(
     (tmp_path / "train.py").write_text(HEAD + TRAINER, encoding="utf-8")
     checked = analyze([tmp_path / "model.py", tmp_path / "train.py"], select=lambda _: True)
     assert [each.code for each in checked.findings] == found
+
+
+COUNTED = """\
+from jaxtyping import Bool
+from einops import rearrange, reduce
+class PackedLoss:
+    def __call__(self, pred: torch.Tensor, target: torch.Tensor, prediction_mask: {} | None):
+        mask = rearrange(prediction_mask, "... s -> ... 1 s")
+        count = reduce(mask * mask, "... a b -> ... a 1", "sum")
+        weight = torch.where(count == 0, count, 1 / count).sum()
+        return (reduce((pred - target) ** 2, "b n d -> b n", "{}"){} * weight).sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "how", "behind", "found"),
+    [
+        ("torch.BoolTensor", "sum", "", []),
+        ("Bool[torch.Tensor, 'b n']", "sum", "", []),
+        ("torch.Tensor", "sum", "", [("GL701", 7)]),
+        ("torch.BoolTensor", "sum", ".sqrt()", [("GL703", 8)]),
+        ("torch.BoolTensor", "mean", ".sqrt()", [("GL703", 8)]),
+        ("torch.BoolTensor", "sum", ".add(1).sqrt()", []),
+    ],
+)
+def test_annotations_say_what_has_no_gradient_and_einops_reduces_as_torch_does(
+    tmp_path: pathlib.Path, annotation: str, how: str, behind: str, found: list[tuple[str, int]]
+) -> None:
+    assert told(tmp_path, COUNTED.format(annotation, how, behind)) == found

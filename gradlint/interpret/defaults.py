@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradlint.interpret.facts import answer_of
 from gradlint.interpret.symbols import Symbol, Test
-from gradlint.interpret.values import Abstract, Const, Unknown
+from gradlint.interpret.values import Abstract, Const, Unknown, is_small
 
 if TYPE_CHECKING:
     from gradlint.interpret.machine import Machine
@@ -18,6 +18,40 @@ def by_default(m: Machine, test: Test) -> bool | None:
     go.
     """
     return _answered_by(m.state.get("defaults", {}), test)
+
+
+def text(m: Machine, value: Abstract) -> str | None:
+    """The text that most objects of a part are made with here, `mode="CBR"`, or that the path has
+    found it to be: its letters go together.
+    """
+    if isinstance(value, Const):
+        return value.value if isinstance(value.value, str) else None
+    if not isinstance(value, Unknown):
+        return None
+    default = m.state.get("defaults", {}).get(value.symbol)
+    known = m.oracle.facts.equal.get(value.symbol, default)
+    return known if isinstance(known, str) else None
+
+
+def note_text(m: Machine, made: Abstract, known: str | None) -> None:
+    """Notes the text that something unknown is made of such texts: `"C" + mode`, `mode[0]`."""
+    if known is not None and isinstance(made, Unknown) and is_small(known):
+        m.state.setdefault("defaults", {})[made.symbol] = known
+
+
+def note_item(m: Machine, whole: Unknown, key: object, made: Unknown) -> None:
+    """Notes the letters that a constant index takes out of such a text."""
+    known = text(m, whole)
+    if known is None:
+        return
+    made.type = "str"
+    match 0 if key is m.session.constant_symbol(0) else key:
+        case int() as place if -len(known) <= place < len(known):
+            note_text(m, made, known[place])
+        case ("slice", int() | None as start, int() | None as stop, int() | None as step) if (
+            step != 0
+        ):
+            note_text(m, made, known[start:stop:step])
 
 
 def is_switched(m: Machine, test: Test, answer: bool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradlint.interpret import tensors
+from gradlint.interpret import defaults, tensors
 from gradlint.interpret.symbols import Symbol
 from gradlint.interpret.values import Unknown
 from gradlint.ir import nodes as ir
@@ -47,6 +47,8 @@ def derived(
             part.cut_at, part.cut_stack = whole.cut_at, whole.cut_stack
             part.storage = Storage()
             m.nodes[symbol] = part
+    if how == "item":
+        defaults.note_item(m, base, key, result)
     return result
 
 

@@ -224,7 +224,8 @@ def _arguments(
             is_no_result = evidence.is_compared_with(parameter.name) or evidence.is_counter(
                 parameter.name
             )
-            if is_no_result or is_input:
+            is_whole = value.type == "tensor" and value.data  # by its annotation
+            if is_no_result or is_input or is_whole:
                 value = Unknown(value.symbol, data=True, type=value.type)
             elif not has_prediction:
                 if evidence.is_loss_variable(parameter.name):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import estimates, fed, memory, shapes
+from gradlint.interpret import defaults, estimates, fed, memory, shapes
 from gradlint.interpret.derived import derived
 from gradlint.interpret.generators import run_generator
 from gradlint.interpret.instances import library_receiver
@@ -233,6 +233,10 @@ def over_tensor(m: Machine, tensor: Tensor, visit: Visit, call: Call) -> None:
 
 @handles(ITERATE, Unknown)
 def over_unknown(m: Machine, unknown: Unknown, visit: Visit, call: Call) -> None:
+    letters = defaults.text(m, unknown)
+    if letters is not None:  # for layer in mode: the letters of a default go together
+        over_other(m, Const(letters), visit, call)
+        return
     number = m.loops[-1].number if m.loops else 0
     m.session.loops.runs_over(m, unknown.symbol)
     around = next((loop for loop in reversed(m.loops) if loop.over), None)

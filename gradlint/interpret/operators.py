@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradlint.interpret import ahead, comparing, counters, lengths, shares, tensors
+from gradlint.interpret import ahead, comparing, counters, defaults, lengths, shares, tensors
 from gradlint.interpret.arithmetic import PYTHON, arithmetic, of_unknown
 from gradlint.interpret.iteration import shorten
 from gradlint.interpret.machine import Raised
@@ -88,6 +88,9 @@ def binary(
     if _is_any(sides, Unknown):
         result = of_unknown(m, op, left, right, node, frame)
         shares.made(m, op, m.nodes.get(m.symbol(result)), number)
+        if op == "+":
+            texts = [defaults.text(m, side) for side in sides]
+            defaults.note_text(m, result, None if None in texts else "".join(filter(None, texts)))
         return result
     return m.unknown(frame.text(node))
 

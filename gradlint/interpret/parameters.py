@@ -113,7 +113,7 @@ class Parameters:
                 else None
             )
         made = self._typed(m, function, parameter, written, symbol)
-        is_plain = isinstance(made, Unknown) and made.type in _FIELDS.values()
+        is_plain = isinstance(made, Unknown) and made.type in (*_FIELDS.values(), "tensor")
         return made if is_plain or written is parameter.annotation else None
 
     def rest_of(self, m: Machine, function: Function, parameter: ir.Parameter) -> Sequence | None:

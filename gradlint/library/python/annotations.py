@@ -1,4 +1,6 @@
-"""What a parameter is by its annotation, where that is a class of Python's own."""
+"""What a parameter is by its annotation, where that is a class of Python's own, or one of tensors
+that carry no gradient.
+"""
 
 from __future__ import annotations
 
@@ -20,5 +22,16 @@ def _register(name: str, kind: str) -> None:
         return Unknown(symbol, data=True, type=kind)
 
 
+# of numbers that carry no gradient: masks, labels, indices
+_WIDTHS = ("", "8", "16", "32", "64")
+_WHOLE = (
+    *(f"torch.{kind}Tensor" for kind in ("Bool", "Byte", "Char", "Int", "Long", "Short")),
+    *(f"jaxtyping.{kind}{width}" for kind in ("Int", "UInt") for width in _WIDTHS),
+    "jaxtyping.Bool",
+    "jaxtyping.Integer",
+)
+
 for _name, _kind in _KINDS.items():
     _register(_name, _kind)
+for _name in _WHOLE:
+    _register(_name, "tensor")

@@ -35,7 +35,11 @@ def written(m: Machine, call: Call, name: str) -> Abstract:
         return constant(call, repr(value.value) if name == "builtins.repr" else str(value.value))
     if isinstance(value, Unknown) and value.type == "str" and name == "builtins.str":
         return value
-    return Unknown(m.symbol(value).derive(name, text(call)), data=True, type="str")
+    made = Unknown(m.symbol(value).derive(name, text(call)), data=True, type="str")
+    default = m.state.get("defaults", {}).get(m.symbol(value))
+    if isinstance(default, int | float) and name == "builtins.str":
+        defaults.note_text(m, made, str(default))
+    return made
 
 
 @function("builtins.format")
@@ -82,7 +86,8 @@ def _follow_default(
     default = _by_default(m, receiver)
     if default is receiver:
         return
-    known = _computed(name, default, call)
+    args = [_by_default(m, arg) if isinstance(arg, Unknown) else arg for arg in call.args]
+    known = _computed(name, default, dataclasses.replace(call, args=args))
     if isinstance(known, str | bool):
         m.state["defaults"][made.symbol] = known
 
