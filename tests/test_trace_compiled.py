@@ -221,3 +221,46 @@ def test_what_the_compiler_differentiates_is_no_backward_of_the_programs(
     alone, watched = both(tmp_path, body)
     assert (watched.out, watched.code) == (alone.out, 0), watched.err
     assert "No finding." in watched.err
+
+
+def test_a_compiled_loss_that_is_back_propagated_itself_shows_what_it_cuts_off(
+    tmp_path: pathlib.Path,
+) -> None:
+    body = """
+        net = Cut()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        loss_of = torch.compile(lambda x: net(x).square().mean(), backend="aot_eager")
+        for step in range(6):  # more than are recorded
+            optimizer.zero_grad()
+            loss_of(torch.randn(8, 4)).backward()
+            optimizer.step()
+    """
+    alone, watched = both(tmp_path, body, "--fail-on", "never")
+    assert (watched.out, watched.code) == (alone.out, 0), watched.err
+    assert "no gradient comes back to `net.encoder.0.weight`" in watched.err
+    assert "in any step" not in watched.err
+
+
+def test_the_probes_run_uncompiled_where_compiled_autograd_calls_them(
+    tmp_path: pathlib.Path,
+) -> None:
+    body = """
+        torch._dynamo.config.compiled_autograd = True
+        nn.modules.module._global_module_registration_hooks.clear()  # one of `traced`
+
+        @torch.compile(backend="aot_eager")
+        def gradients_of(x):
+            loss = net(x).square().mean()
+            loss.backward()
+            return loss.detach()
+
+        for step in range(5):
+            optimizer.zero_grad()
+            print(gradients_of(torch.randn(8, 4)).item().hex())
+            optimizer.step()
+    """
+    alone, watched = both(tmp_path, body)
+    assert alone.code == 0, alone.err
+    assert (watched.out, watched.code) == (alone.out, 0), watched.err
+    assert "while watching" not in watched.err
+    assert "Dynamo does not know" not in watched.err

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -49,12 +50,39 @@ def _meet(session: Session) -> None:
         return
     from torch._dynamo import eval_frame  # takes a second, as what is compiled then does anyway
 
+    _leave_alone(getattr(eval_frame, "skip_code", None))
     context = getattr(eval_frame, "_TorchDynamoContext", None)
     if context is not None and "__call__" in vars(context):
         session.replace(context, "__call__", lambda original: _wrapping(session, original))
     else:
         session.blind[_OFF] = None
         session.leave()
+
+
+def _leave_alone(skip: Callable[[types.CodeType], None] | None) -> None:
+    """Let Dynamo leave our own functions alone, where the program's compiled code calls them.
+
+    Behind a break of the graph it compiles whatever is called frame by frame: with compiled
+    autograd, our probes too, in which it fails.
+    """
+    if skip is None:
+        return
+    package = __name__.partition(".")[0]
+    modules = [each for name, each in list(sys.modules.items()) if name.startswith(package)]
+    pending = [code for module in modules for code in _codes(module)]
+    for code in pending:
+        skip(code)
+        pending += [each for each in code.co_consts if isinstance(each, types.CodeType)]
+
+
+def _codes(owner: types.ModuleType | type) -> Iterator[types.CodeType]:
+    """The code of the functions, methods and properties that a module or a class defines."""
+    for value in list(vars(owner).values()):
+        function = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+        if isinstance(value, type) and value.__module__ == owner.__name__:
+            yield from _codes(value)
+        elif isinstance(function, types.FunctionType):
+            yield inspect.unwrap(function).__code__
 
 
 def _wrapping(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -67,6 +67,8 @@ def _applied(
         inner = session.memory.known(tensor)
         inputs = given
         checkpointed = cls.__name__ == _CHECKPOINT
+        if tensor.requires_grad and not (session.recording or checkpointed):
+            continue  # which of the inputs its backward gives a gradient is not looked at
         if checkpointed and inner is not None:
             inputs += tuple(
                 op for op in lineage([inner]) if op.held is not None and op.requires_grad
