@@ -54,7 +54,7 @@ _CASTS = (
 @method("torch.Tensor", *_CASTS)
 def cast(m: Machine, tensor: Tensor, call: Call) -> Abstract:
     """`.to(…)`, `.float()`, `.cuda()`: the graph is kept, unless the dtype has no gradient."""
-    place(m, call)
+    place(m, tensor, call)
     name = call.called
     wanted = DTYPES.get(name) if name in DTYPES else _wanted_dtype(m, call)
     if name in ("char", "byte"):

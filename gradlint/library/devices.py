@@ -10,7 +10,7 @@ types that the device can have there: `cpu`, or `cpu cuda mps` for a command-lin
 `unknown`.
 
 A place at which the device itself stands, `.cuda()` or `.to("cuda")`, and no variable, is a fact
-`named`, too.
+`named`, too. Its `detail` is an argument of the function whose device it could be, if there is one.
 
 Each call of what raises without CUDA, such as `torch.cuda.synchronize()`, is a fact `needs-cuda`.
 """
@@ -24,7 +24,7 @@ from gradlint import tape
 from gradlint.finding import Span
 from gradlint.interpret.registry import attribute, fallback, function, guesses, method, on
 from gradlint.interpret.symbols import Symbol, Test
-from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Unknown
+from gradlint.interpret.values import NONE, Abstract, Call, Const, Object, Sequence, Tensor, Unknown
 from gradlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -145,11 +145,11 @@ def index(m: Machine, made: Object, at: Call) -> Abstract:
 # what is put where
 
 
-def place(m: Machine, call: Call) -> None:
+def place(m: Machine, moved: Abstract, call: Call) -> None:
     """Takes down that `.to(…)` or `.cuda(…)` puts something on a device."""
     given = _destination(call)
     if given is not None:
-        _note(m, given, call)
+        _note(m, given, call, moved)
 
 
 def goes_to(m: Machine, call: Call) -> str | None:
@@ -275,12 +275,31 @@ def names_device(value: Abstract) -> bool:
     )
 
 
-def _note(m: Machine, given: Abstract, call: Call) -> None:
+def _note(m: Machine, given: Abstract, call: Call, moved: Abstract | None = None) -> None:
     placed: dict[tuple[Span, _Stack, int], tuple[str, Abstract]] = m.state.setdefault("placed", {})
     at, text = call.frame.span(call.node), call.frame.text(call.node)
     placed[at, m.where, id(given)] = (text, given)
     if _is_written(call):
-        m.emit(tape.Fact(at=at, what="named", text=text))
+        m.emit(tape.Fact(at=at, what="named", text=text, detail=_beside(call, moved)))
+
+
+def _beside(call: Call, moved: Abstract | None) -> str:
+    """The argument of the function around a call that is a tensor where the parameters are: any of
+    a module's method, and what was computed with gradient of another function. What is `moved`,
+    and what that was computed from, is where it is not to stay.
+    """
+    function, receiver = call.frame.function, call.frame.receiver
+    is_module = receiver is not None and receiver.module is not None
+    if function is None or not (moved is None or isinstance(moved, Tensor)):
+        return ""
+    behind = [] if moved is None else list(tape.ancestors(moved.node))
+    for parameter in function.node.parameters:
+        value = call.frame.locals.get(parameter.name)
+        if not isinstance(value, Tensor) or any(value.node is each for each in behind):
+            continue
+        if value.node.parameter is None and (is_module or value.node.requires_grad):
+            return str(parameter.name)
+    return ""
 
 
 def _is_written(call: Call) -> bool:

@@ -135,7 +135,7 @@ def requires_grad_(m: Machine, module: Abstract, call: Call) -> Abstract:
 )
 def move(m: Machine, module: Abstract, call: Call) -> Abstract:
     """Moves a module where it is: parameters keep their identity; a cast changes their dtype."""
-    place(m, call)
+    place(m, module, call)
     wanted = cast_of(call)
     if wanted is not None:
         cast_module(m, module, wanted, call)

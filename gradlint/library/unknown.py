@@ -250,7 +250,7 @@ def _same(name: str) -> None:
         if call.args and name in _WITHOUT_ARGUMENTS:
             node = call.node.function if isinstance(call.node, ir.Call) else call.node
             return m.call(derived(m, unknown, "attribute", name, node, call.frame), call)
-        place(m, call)
+        place(m, unknown, call)
         if name in ("to", "cuda"):
             send(m, unknown.symbol, call)
         _note_cast(m, unknown, call)

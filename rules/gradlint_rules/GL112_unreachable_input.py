@@ -59,10 +59,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradlint.finding import Related, Severity
+from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, Tape
+from gradlint_rules.sources import of_what_was_run, twin
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places, quoted
 
 SEVERITY = Severity.ERROR
@@ -79,8 +81,14 @@ def check(paths: Paths) -> Iterator[Report]:
                 "`autograd.grad` raises"
             )
             made = Related(fact.value.at, "this tensor is made here")
-            yield Report(fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ()), made))
+            related = places(fact.at, *calls(fact.stack, ()), made)
+            yield Report(fact.at, message, _HELP, related, hints=twin(fact))
 
 
 def _unmet(tape: Tape) -> Iterator[Fact]:
     yield from tape.facts("unmet-input")
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Asks for the gradient of what the output was computed from."""
+    return unsafe("Ask for that of what was run", of_what_was_run(finding, source))

@@ -80,12 +80,12 @@ _HELP = "Put it where the rest is: `.to(device)`."
 def check(paths: Paths) -> Iterator[Report]:
     """Every place that is CUDA on all paths, on a path that runs elsewhere."""
     found = choices(paths)
-    named = {fact.at for fact in paths.some(placed_by_name)}
+    named = {fact.at: fact.detail for fact in paths.some(placed_by_name)}
     reported: set[Span] = set()
     for fact, elsewhere in paths.some(lambda tape: _on_cuda(tape, found)):
-        if fact.at in named - reported and not is_checked(fact, paths):
+        if fact.at in named.keys() - reported and not is_checked(fact, paths):
             reported.add(fact.at)
-            yield _report(fact, elsewhere)
+            yield _report(fact, elsewhere, named[fact.at])
 
 
 def _on_cuda(tape: Tape, found: Choices) -> Iterator[tuple[Fact, Fact]]:
@@ -98,14 +98,13 @@ def _on_cuda(tape: Tape, found: Choices) -> Iterator[tuple[Fact, Fact]]:
             yield fact, elsewhere
 
 
-def _report(fact: Fact, elsewhere: Fact) -> Report:
+def _report(fact: Fact, elsewhere: Fact, beside: str) -> Report:
     others = " or ".join(
         word.upper() for word in elsewhere.detail.split(" ") if word not in (CUDA, "unknown")
     )
     message = f"`{fact.text}` is on CUDA whatever the device is, and the code can run on {others}"
-    return Report(
-        fact.at, message, _HELP, places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere))
-    )
+    related = places(fact.at, *calls(fact.stack, ()), chosen_here(elsewhere))
+    return Report(fact.at, message, _HELP, related, hints={"beside": beside} if beside else {})
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -61,6 +61,7 @@ from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Fact, OptimizerMade, Tape, Value
+from gradlint_rules.rows import kept_by_a_hook
 from gradlint_rules.structure import frozen, without_frozen
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, places
@@ -94,6 +95,8 @@ _WHY = {
     ),
 }
 
+_ROWS = {"of": "rows"}  # what tells the fix that no whole parameter is meant
+
 
 def check(paths: Paths) -> Iterator[Report]:
     """Every freezing in vain of what a later backward trains."""
@@ -102,7 +105,8 @@ def check(paths: Paths) -> Iterator[Report]:
         why, advice = _WHY.get(fact.detail, unknown)
         message = f"`{fact.text}` {why}: these parameters go on training"
         lines = " ".join(str(each.line) for each in holders if each.path == fact.at.path)
-        yield Report(fact.at, message, advice, places(fact.at), hints={"optimizers": lines})
+        hints = {"optimizers": lines, **(_ROWS if fact.detail == "rows" else {})}
+        yield Report(fact.at, message, advice, places(fact.at), hints=hints)
     for fact in paths.some(_stays_frozen):
         message = (
             f"`{fact.text}` sets an attribute of the module that nothing reads: its parameters "
@@ -116,10 +120,11 @@ def check(paths: Paths) -> Iterator[Report]:
             "stays frozen"
         )
         advice = "Unfreeze the parameter, and zero the gradient of the other rows in a hook."
-        yield Report(fact.at, message, advice, places(fact.at))
+        yield Report(fact.at, message, advice, places(fact.at), hints=_ROWS)
     for fact in paths.some(_refused_of_rows):
         message = f"`{fact.text}` freezes rows of a parameter, which torch refuses: it raises"
-        yield Report(fact.at, message, _WHY["rows"][1], places(fact.at, *calls(fact.stack, ())))
+        related = places(fact.at, *calls(fact.stack, ()))
+        yield Report(fact.at, message, _WHY["rows"][1], related, hints=_ROWS)
 
 
 def _refused_of_rows(tape: Tape) -> Iterator[Fact]:
@@ -195,6 +200,10 @@ def _is_left_out(tape: Tape, value: Value | None) -> bool:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Freezes the parameters, and gives no optimizer what is frozen by then."""
+    """Freezes the parameters, and gives no optimizer what is frozen by then; rows of one stay by a
+    hook.
+    """
+    if _ROWS.items() <= finding.hints.items():
+        return unsafe("Zero the gradient of what stays", kept_by_a_hook(finding, source))
     edits = (*frozen(finding, source), *without_frozen(finding, source))
     return unsafe("Freeze the parameters", edits)

@@ -58,11 +58,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Related, Severity
+from gradlint.finding import Finding, Fix, Related, Severity
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Fact, Optimizer, OptimizerStep, Parameter, Tape, ZeroGrad
 from gradlint_rules.held import identities
+from gradlint_rules.sharing import left_to_the_first
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import owners, places, shortly
 
 SEVERITY = Severity.WARNING
@@ -148,3 +150,8 @@ def _report(found: _Double) -> Report:
     return Report(
         at, message, _HELP, places(at, other, Related(found.second.at, "the second step"))
     )
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Leaves to the first optimizer what both hold."""
+    return unsafe("Leave them to the first optimizer", left_to_the_first(finding, source))

@@ -76,8 +76,8 @@ from gradlint_rules.encounters import encountered
 from gradlint_rules.guards import guarded_in
 from gradlint_rules.limits import is_bounded, is_of_small_ones, is_within
 from gradlint_rules.numbers import origin, unchanged
-from gradlint_rules.numeric import logarithm_at_once
-from gradlint_rules.uncut import safe
+from gradlint_rules.numeric import logarithm_at_once, logarithm_of_a_little
+from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.visited import operations, taught
 from gradlint_rules.words import maker
 
@@ -213,7 +213,11 @@ def _negated(value: Value) -> Value | None:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Takes the logarithm together with the activation."""
+    """Takes the logarithm together with the activation, or of no less than a little."""
     if "stable" in finding.hints:
         raise NoFixError("the logarithm of an exponential")
-    return safe("Take the logarithm at once", logarithm_at_once(finding, source))
+    try:
+        return safe("Take the logarithm at once", logarithm_at_once(finding, source))
+    except NoFixError:
+        bounded = logarithm_of_a_little(finding, source)
+        return unsafe("Take the logarithm of a little at least", bounded)

@@ -81,8 +81,8 @@ from collections.abc import Iterator
 from gradlint.finding import Finding, Fix, Severity
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint_rules.functions import saved_for_backward
 from gradlint_rules.saved_numbers import kept_beside
+from gradlint_rules.saving import saved_for_backward
 from gradlint_rules.uncut import unsafe
 
 SEVERITY = Severity.WARNING

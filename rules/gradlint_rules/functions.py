@@ -9,91 +9,17 @@ from collections.abc import Sequence
 from gradlint.finding import Edit, Finding, Role
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.anchors import gate_of
-from gradlint_rules.order import called_name, calls_of, names_of, nested, related_statement
+from gradlint_rules.order import called_name, calls_of, nested, related_statement
 from gradlint_rules.uncut import values_of
 
 
-def saved_for_backward(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """`ctx.x = x` as a part of `ctx.save_for_backward(…)`, unpacked in the backward."""
-    kept = source.statement(finding.at)
-    match kept:
-        case ast.Assign(
-            targets=[ast.Attribute(attr=attribute, value=ast.Name(id=ctx))],
-            value=ast.Tuple(elts=elements),
-        ) if elements and all(isinstance(each, ast.Name) for each in elements):
-            return _saved_together(kept, ctx, attribute, elements, source)
-        case ast.Assign(
-            targets=[ast.Attribute(attr=attribute, value=ast.Name(id=ctx))], value=ast.Name(id=name)
-        ):
-            backward = _method("backward", kept, source)
-            saving = next(calls_of(source.scope(kept), "save_for_backward"), None)
-            if saving is None:
-                edits = [source.rewrite(kept, f"{ctx}.save_for_backward({name})")]
-            else:
-                edits = [*source.remove(kept), source.add_argument(saving, name)]
-            return (*edits, *_unpacked(backward, attribute, saving is None, source))
-    raise NoFixError("no plain name is kept")
-
-
-def _saved_together(
-    kept: ast.stmt, ctx: str, attribute: str, elements: Sequence[ast.expr], source: FixSource
-) -> tuple[Edit, ...]:
-    """A tuple that is kept as an attribute saved as all that the forward saves, and read as
-    such.
-    """
-    if next(calls_of(source.scope(kept), "save_for_backward"), None) is not None:
-        raise NoFixError("the forward saves other tensors, too")
-    backward = _method("backward", kept, source)
-    own = backward.args.args[0].arg
-    reads = [
-        n
-        for n in ast.walk(backward)
-        if isinstance(n, ast.Attribute) and source.text(n) == f"{own}.{attribute}"
-    ]
-    saved = source.rewrite(
-        kept, f"{ctx}.save_for_backward({', '.join(map(source.text, elements))})"
-    )
-    return (saved, *(source.replace_name(read, "saved_tensors") for read in reads))
-
-
-def _method(name: str, near: ast.AST, source: FixSource) -> ast.FunctionDef:
+def class_method(name: str, near: ast.AST, source: FixSource) -> ast.FunctionDef:
+    """The method of this name of the class around a node."""
     whole = next((outer for outer in source.around(near) if isinstance(outer, ast.ClassDef)), None)
     for statement in whole.body if whole else ():
         if isinstance(statement, ast.FunctionDef) and statement.name == name:
             return statement
     raise NoFixError(f"no {name}")
-
-
-def _unpacked(
-    backward: ast.FunctionDef, attribute: str, is_first: bool, source: FixSource
-) -> list[Edit]:
-    ctx = backward.args.args[0].arg
-    reads = [
-        n
-        for n in ast.walk(backward)
-        if isinstance(n, ast.Attribute) and source.text(n) == f"{ctx}.{attribute}"
-    ]
-    rebound = [
-        s
-        for s in backward.body
-        if isinstance(s, ast.Assign) and any(s.value is read for read in reads)
-    ]
-    name = source.text(rebound[0].targets[0]) if rebound else attribute
-    if not rebound and name in names_of(backward, ast.Store):
-        raise NoFixError("the name means something else in the backward")
-    edits = [edit for statement in rebound for edit in source.remove(statement)]
-    edits += [
-        source.replace(read, name) for read in reads if not any(s.value is read for s in rebound)
-    ]
-    if is_first:
-        return [*edits, *source.first(backward.body, f"({name},) = {ctx}.saved_tensors")]
-    for statement in backward.body:
-        match statement:
-            case ast.Assign(targets=[ast.Tuple(elts=elements)], value=value):
-                if source.text(value) == f"{ctx}.saved_tensors":
-                    names = ", ".join([*map(source.text, elements), name])
-                    return [*edits, source.rewrite(statement, f"{names} = {ctx}.saved_tensors")]
-    raise NoFixError("what is saved is not unpacked")
 
 
 def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
@@ -112,7 +38,7 @@ def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if isinstance(value, ast.List):
         inner = source.text(value)[1:-1].strip().rstrip(",")
         return (source.replace(value, f"({inner})" if len(value.elts) > 1 else f"({inner},)"),)
-    forward = _method("forward", statement, source).args
+    forward = class_method("forward", statement, source).args
     if forward.vararg or forward.kwarg:
         raise NoFixError("the number of inputs is open")
     given = value.elts if isinstance(value, ast.Tuple) else [value]
@@ -142,7 +68,7 @@ def as_many_gradients(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
 
 def _returned(backward: ast.FunctionDef, source: FixSource) -> tuple[Edit, ...]:
     """What a backward computes last returned as the gradient of the first input."""
-    inputs = _method("forward", backward, source).args.args[1:]
+    inputs = class_method("forward", backward, source).args.args[1:]
     match backward.body[-1]:
         case ast.Assign(targets=[ast.Name(id=name)]) if inputs:
             return source.after(
@@ -213,7 +139,7 @@ def _needless(statement: ast.stmt, source: FixSource) -> set[int]:
 
 def _saved(inputs: Sequence[str], statement: ast.stmt, source: FixSource) -> bool:
     """Whether the forward saves one of these inputs, as it does where they have a gradient."""
-    saving = calls_of(_method("forward", statement, source), "save_for_backward")
+    saving = calls_of(class_method("forward", statement, source), "save_for_backward")
     return any(
         isinstance(each, ast.Name) and each.id in inputs for call in saving for each in call.args
     )

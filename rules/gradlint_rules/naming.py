@@ -40,6 +40,8 @@ def device_for(finding: Finding, node: ast.AST, source: FixSource) -> Device:
         return Device(
             "self.device", "self.device.type" if is_device else _type_of("self.device", source)
         )
+    if beside := finding.hints.get("beside"):
+        return Device(f"{beside}.device", f"{beside}.device.type")
     raise NoFixError("the device has no name here")
 
 

@@ -111,7 +111,23 @@ def with_epsilon(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if not isinstance(node, ast.Call) or called_name(node) not in ("sqrt", "sqrt_", "pow", "rsqrt"):
         raise NoFixError("no root")
     argument = argument_of(node, source)
+    if (bound := _bound_at_zero(argument, source)) is not None:
+        return (source.replace(bound, _EPS),)
     return (source.replace(argument, f"{source.text(argument)} + {_EPS}"),)
+
+
+def _bound_at_zero(argument: ast.expr, source: FixSource) -> ast.expr | None:
+    """The zero of `x.clamp(min=0.0)`: a root of a little more has no gradient below it."""
+    if not isinstance(argument, ast.Call) or called_name(argument) not in ("clamp", "clamp_min"):
+        return None
+    given = argument.args
+    if source.called(argument.func).startswith("torch."):
+        given = given[1:]
+    least = [*given[:1], *(word.value for word in argument.keywords if word.arg == "min")]
+    match least:
+        case [ast.Constant(value=0) as bound]:
+            return bound
+    return None
 
 
 def _count(chosen: ast.expr, source: FixSource) -> str:
@@ -170,6 +186,15 @@ def logarithm_at_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
         source.replace(log, f"{new}({sign}{logits}{rest})"),
         *imports,
     )
+
+
+def logarithm_of_a_little(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """`log(x)` as `log(x.clamp(min=…))`, where what `x` was computed from stands elsewhere."""
+    log = source.expression(finding.at)
+    if not isinstance(log, ast.Call) or called_name(log) not in ("log", "log2", "log10"):
+        raise NoFixError("no logarithm of something near zero")
+    argument = argument_of(log, source)
+    return (source.replace(argument, f"{source.operand(argument)}.clamp(min={_EPS})"),)
 
 
 def _picked(log: ast.expr, activation: ast.Call, source: FixSource) -> ast.expr | None:
