@@ -63,7 +63,7 @@ from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Backward, Fact, Optimizer, OptimizerStep, Parameter, Tape, ZeroGrad
 from gradlint_rules.held import identities
-from gradlint_rules.sharing import left_to_the_first
+from gradlint_rules.sharing import left_to_one
 from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import owners, places, shortly
 
@@ -153,5 +153,5 @@ def _report(found: _Double) -> Report:
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
-    """Leaves to the first optimizer what both hold."""
-    return unsafe("Leave them to the first optimizer", left_to_the_first(finding, source))
+    """Leaves to one optimizer what both hold."""
+    return unsafe("Leave them to one optimizer", left_to_one(finding, source))

@@ -1,4 +1,4 @@
-"""The fix of parameters that two optimizers hold: the second one is given the rest alone."""
+"""The fix of parameters that two optimizers hold: one of them is given the rest alone."""
 
 from __future__ import annotations
 
@@ -22,21 +22,24 @@ class _Terms:
     joined: bool = False  # by `+`
 
 
-def left_to_the_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
-    """The second optimizer without those of its parts that the first one is made of, too."""
-    given = _parameters(source.expression(finding.at), source)
+def left_to_one(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The second optimizer without those of its parts that the first one is made of, too; the
+    first without them, where the second has no others.
+    """
+    terms = _terms(_parameters(source.expression(finding.at), source), source)
     for related in finding.related:
         if related.at.path != finding.at.path or related.at == finding.at:
             continue
-        first = source.expression(related.at)
-        if not isinstance(first, ast.Call):
+        made = source.expression(related.at)
+        if not isinstance(made, ast.Call):
             continue
-        held = {_text(part, source) for part in _terms(_parameters(first, source), source).parts}
-        terms = _terms(given, source)
-        shared = [part for part in terms.parts if _text(part, source) in held]
-        if shared and len(shared) < len(terms.parts):
-            return _without(terms, shared, source)
-    raise NoFixError("what both hold is no part of what the second is given")
+        others = _terms(_parameters(made, source), source)
+        for own, other in ((terms, others), (others, terms)):
+            held = {_text(part, source) for part in other.parts}
+            shared = [part for part in own.parts if _text(part, source) in held]
+            if shared and len(shared) < len(own.parts):
+                return _without(own, shared, source)
+    raise NoFixError("what both hold is no part of what one of them is given")
 
 
 def _parameters(call: ast.expr, source: FixSource) -> ast.expr:

@@ -62,6 +62,8 @@ def _reshaped(call: ast.Call, inputs: ast.expr, source: FixSource) -> tuple[Edit
     `flat`.
     """
     asked = inputs.elts[0] if isinstance(inputs, ast.List | ast.Tuple) else inputs
+    if isinstance(asked, ast.Subscript | ast.Call):
+        return _of_the_whole(call, asked, source)
     values = values_of(asked, source, call)
     if not isinstance(asked, ast.Name) or len(values) != 1:
         raise NoFixError("what is asked for was not made once")
@@ -80,6 +82,36 @@ def _reshaped(call: ast.Call, inputs: ast.expr, source: FixSource) -> tuple[Edit
     for word in _SHAPES:
         shape = shape.replace(f"{result}.{word}(", f"{result}.reshape(")
     return (source.replace(asked, base.id), *source.after(statement, f"{result} = {shape}"))
+
+
+def _of_the_whole(call: ast.Call, part: ast.expr, source: FixSource) -> tuple[Edit, ...]:
+    """`grad(loss, w[i])[0]` as `grad(loss, w)[0][i]`."""
+    whole: ast.expr = part
+    while True:
+        match whole:
+            case ast.Subscript(value=value) | ast.Call(func=ast.Attribute(value=value)) if (
+                isinstance(whole, ast.Subscript) or _is_of_its_own_shape(whole, source)
+            ):
+                whole = value
+            case _:
+                break
+    gradient = next(source.around(call))
+    if not isinstance(gradient, ast.Subscript) or not isinstance(whole, ast.Name | ast.Attribute):
+        raise NoFixError("no part of a tensor, or the gradient is not taken out of the result")
+    text = source.text(whole)
+    return (
+        source.replace(part, text),
+        source.behind_text(gradient, source.text(part).removeprefix(text)),
+    )
+
+
+def _is_of_its_own_shape(node: ast.expr, source: FixSource) -> bool:
+    """Whether a method gives a tensor another shape: the same numbers, each once."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    name = node.func.attr
+    is_method = not source.called(node.func).startswith("torch.")
+    return is_method and has(name, Trait.REARRANGES) and not has(name, Trait.EXPANDS)
 
 
 def _shaped(node: ast.expr, source: FixSource) -> ast.Name:

@@ -26,7 +26,8 @@ PROGRAMS["GL702 one minus a name"] = """\
 PROGRAMS["GL702 a layer"] = """\
  softmax = nn.Softmax(dim=1)
  for x, y in data:
-     loss = F.nll_loss(torch.log(softmax(model(x))), y)
+-    loss = F.nll_loss(torch.log(softmax(model(x))), y)
++    loss = F.nll_loss(torch.log(softmax(model(x)).clamp(min=1e-12)), y)
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()

@@ -97,3 +97,29 @@ PROGRAMS["GL513 in class"] = """\
 
  Trainer().fit()
 """
+PROGRAMS["GL520 joined by plus"] = """\
+ head = nn.Linear(3, 3)
+ first = torch.optim.SGD(list(model.parameters()), lr=0.1)
+-second = torch.optim.SGD(list(model.parameters()) + list(head.parameters()), lr=0.1)
++second = torch.optim.SGD(list(head.parameters()), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(head(model(x)), y)
+     first.zero_grad()
+     second.zero_grad()
+     loss.backward()
+     first.step()
+     second.step()
+"""
+PROGRAMS["GL520 in groups"] = """\
+ head = nn.Linear(3, 3)
+-first = torch.optim.SGD([{"params": model.parameters()}, {"params": head.parameters(), "lr": 0.01}], lr=0.1)
++first = torch.optim.SGD([{"params": model.parameters()}], lr=0.1)
+ second = torch.optim.SGD(head.parameters(), lr=0.1)
+ for x, y in data:
+     loss = F.cross_entropy(head(model(x)), y)
+     first.zero_grad()
+     second.zero_grad()
+     loss.backward()
+     first.step()
+     second.step()
+"""
