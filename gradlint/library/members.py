@@ -47,6 +47,7 @@ def adopt(owner: Instance | Object, name: str, child: Abstract) -> None:
         isinstance(child, Instance | Object)
         and child.module is not None
         and child.module.parent is None
+        and not owner.module.is_within(child.module)  # a part that holds its whole
     ):
         child.module.name, child.module.parent = name, owner.module
     elif (

@@ -47,7 +47,9 @@ for x in torch.randn(5, 8, 4):
 ```
 
 So it is where both are cleared at the top of the round, and the critic's own loss comes second.
-What another loss left is a `warning`: several losses can be meant to add up.
+What another loss left is a `warning`: several losses can be meant to add up. So is a policy that is
+cleared and learns through a critic, before the critic has stepped on its own loss: the gradient
+passes through the critic and stays in it.
 
 Clearing once per epoch is not enough:
 
@@ -113,7 +115,8 @@ for x in torch.randn(5, 8, 4):
   over the same parameters, a closure, a helper, a framework.
 - Several backwards for one step: accumulation on purpose (see GL503 to GL506 for how that goes
   wrong). Of losses that other optimizers step on in between, too, where the last of them serves
-  another optimizer as well: a trunk that learns from all heads.
+  another optimizer as well: a trunk that learns from all heads. Nor of a head with a clearing of
+  its own, behind a trunk whose optimizer steps on both losses.
 - An optimizer that is handed to code that is not in view.
 - Updates by hand of what an optimizer holds, too, or with unknown code around them.
 - A gradient put in by hand, `p.grad = g`, which takes the place of the one before.
@@ -138,6 +141,7 @@ from gradlint_rules.clearing import cleared_each_round
 from gradlint_rules.computed import foreign
 from gradlint_rules.leftover import left_overs
 from gradlint_rules.onesided import OneSided, one_sided
+from gradlint_rules.passing import passing
 from gradlint_rules.uncut import safe, unsafe
 from gradlint_rules.words import backward, places
 
@@ -161,6 +165,10 @@ def check(paths: Paths) -> Iterator[Report]:
             if own.at not in reported:
                 reported.add(own.at)
                 yield _report_left(account, own, other, [clearing, step])
+        for report in passing(account):
+            if report.at not in reported:
+                reported.add(report.at)
+                yield report
     for account, update, sink in _never_cleared(by_hand(paths), paths):
         if sink.at not in reported and not _may_clear_before(account.tape, sink):
             reported.add(sink.at)
@@ -372,6 +380,8 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     """Clears the gradients in each round, or with the step of a window; where some rounds do, it
     may be meant.
     """
+    if finding.hints.get("passing"):
+        raise NoFixError("whether to step before or to freeze what it passes is a choice")
     if finding.hints.get("by hand"):
         raise NoFixError("the program updates its parameters itself")
     if finding.hints.get("left"):

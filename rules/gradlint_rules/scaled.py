@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import field
 
 from gradlint.dataclass import dataclass
@@ -76,6 +76,7 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
     """
     alive: list[Gradients] = []
     stepped: list[tuple[Scaler, Optimizer]] = []
+    updated: set[Scaler] = set()
     for event in (
         tape.among(*_KINDS) if any(sink.scaler is not None for sink in tape.backwards()) else ()
     ):
@@ -88,11 +89,12 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
             case ZeroGrad():
                 alive = [found for found in alive if not _clears(event, found)]
             case ScalerUpdate(scaler=scaler):
+                updated.add(scaler)
                 stepped = [each for each in stepped if each[0] is not scaler]
             case Unscale(optimizer=Optimizer() as optimizer):
                 if any(each == (event.scaler, optimizer) for each in stepped):
                     return
-                _unscale(alive, event.scaler, optimizer)
+                _unscale(alive, event.scaler, optimizer, updated)
             case InPlace() if _is_clipped(event):
                 yield from _met(tape, event, alive, identities([_shown(event.before)]))
             case Clip():
@@ -103,7 +105,7 @@ def meetings(tape: Tape) -> Iterator[Meeting]:
                 ]
                 yield from _met(tape, event, held, identities(event.optimizer.parameters))
                 if event.scaler is not None:
-                    _unscale(alive, event.scaler, event.optimizer)
+                    _unscale(alive, event.scaler, event.optimizer, updated)
                     stepped.append((event.scaler, event.optimizer))
 
 
@@ -122,9 +124,16 @@ def _clears(event: ZeroGrad, gradients: Gradients) -> bool:
     )
 
 
-def _unscale(alive: Sequence[Gradients], scaler: Scaler, optimizer: Optimizer) -> None:
+def _unscale(
+    alive: Sequence[Gradients], scaler: Scaler, optimizer: Optimizer, updated: Set[Scaler]
+) -> None:
+    """Notes whose gradients are divided by the factor that is in them: that of this scaler, or of
+    another that was made in the same place, while both have the factor that they began with.
+    """
     for gradients in alive:
-        if gradients.scaler is scaler:
+        other = gradients.scaler
+        is_new = other.at == scaler.at and not {other, scaler} & updated
+        if other is scaler or is_new:
             gradients.unscaled.append(optimizer)
 
 

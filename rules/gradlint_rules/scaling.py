@@ -48,12 +48,9 @@ def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     clip, scaler = _clip(finding, source)
     scope = source.scope(clip)
     backward = next(calls_of(scope, "scale"), None)
-    anchor = (
-        together(clip, source.statement(backward), source)[0]
-        if backward
-        else _outside_loops(clip, source)
-    )
     steps = _steps_behind(clip, scaler, source)
+    beside = [call for call in (backward, *steps) if call and source.scope(call) is scope]
+    anchor = _nearest(clip, beside, source) if backward else _outside_loops(clip, source)
     for loop in (_loop_over(step, source) for step in steps):
         if loop is not None:
             over, target = source.text(loop.iter), source.text(loop.target)
@@ -73,6 +70,15 @@ def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     if len(lines) > 1 and backward is None:
         raise NoFixError("it is not in view which optimizer's gradients are clipped here")
     return source.before(anchor, *lines)
+
+
+def _nearest(clip: ast.stmt, calls: list[ast.Call], source: FixSource) -> ast.stmt:
+    """The innermost statement around a clip that has one of these calls in its block: behind the
+    backward, and run as often as the step.
+    """
+    around = nested(clip, source)
+    found = [together(clip, source.statement(call), source)[0] for call in calls]
+    return min(found, key=around.index)
 
 
 def _loop_over(step: ast.Call, source: FixSource) -> ast.For | None:
