@@ -85,6 +85,7 @@ from gradlint.finding import Finding, Fix, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
 from gradlint.tape import Cut
+from gradlint_rules.averages import averaged
 from gradlint_rules.starved import Starved, Why, starved
 from gradlint_rules.uncut import mend_cut, uncut, unsafe
 from gradlint_rules.words import backward, loss_of, maker, when
@@ -135,6 +136,8 @@ def _help(found: Starved) -> str:
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Takes the detaching or copying away, on every route; a list of terms is stacked."""
+    if edits := averaged(source.expression(finding.at), source):
+        return unsafe("Keep the graph", edits)
     others = finding.hints.get("others", "").split()
     places = (Span(finding.at.path, *map(int, other.split(":"))) for other in others)
     routes = (edit for place in places for edit in uncut(source.expression(place), source))

@@ -84,6 +84,7 @@ from gradlint.tape import (
     ancestors,
 )
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
+from gradlint_rules.averages import averaged
 from gradlint_rules.cuts import is_cut, is_meant, place
 from gradlint_rules.uncut import as_it_is, uncut, unsafe
 from gradlint_rules.words import backward, loss_of, maker, places, to_sink, when
@@ -224,5 +225,30 @@ def fix(finding: Finding, source: FixSource) -> Fix:
     match statement:
         case ast.Assign(targets=[ast.Attribute(attr="requires_grad")]):
             return unsafe("Do not make it a leaf", source.remove(statement))
+    if (outer := _asking(statement, source)) is not None:
+        return unsafe("Do not make it a leaf", source.remove(outer))
     node = source.expression(finding.at)
-    return unsafe("Do not make it a leaf", as_it_is(node, source) or uncut(node, source))
+    edits = averaged(node, source) or as_it_is(node, source) or uncut(node, source)
+    return unsafe("Do not make it a leaf", edits)
+
+
+def _asking(statement: ast.stmt, source: FixSource) -> ast.If | None:
+    """The `if not loss.requires_grad:` that nothing else hangs on than a statement that sets the
+    flag.
+    """
+    match next(source.around(statement), None):
+        case (
+            ast.If(
+                test=ast.UnaryOp(op=ast.Not(), operand=ast.Attribute(attr="requires_grad") as flag),
+                body=[only],
+                orelse=[],
+            ) as outer
+        ):
+            match only:
+                case (
+                    ast.Expr(value=ast.Call(func=ast.Attribute(value=value)))
+                    | ast.Assign(value=ast.Call(func=ast.Attribute(value=value)))
+                ):
+                    if source.text(value) == source.text(flag.value):
+                        return outer
+    return None

@@ -70,16 +70,16 @@ step changes one of them in any case. Updates through `.data` go unnoticed by Py
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from gradlint.finding import Finding, Fix, Related, Severity
+from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import OptimizerStep
-from gradlint_rules.order import names_of
+from gradlint_rules.order import called_name, names_of, whole_call
 from gradlint_rules.outrun import outrun
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
-from gradlint_rules.uncut import unsafe
+from gradlint_rules.uncut import unsafe, values_bound_to, values_of
 from gradlint_rules.words import backward, loss_of, places, quoted, to_sink
 
 SEVERITY = Severity.ERROR
@@ -95,7 +95,7 @@ def check(paths: Paths) -> Iterator[Report]:
             step = _own_step(found)
             at = found.at if step is None else step.at
             related = places(at, *_written(found, step), *found.related)
-            yield Report(at, _message(found, step), _HELP, related, hints=_ordered(found))
+            yield Report(at, _message(found, step), _HELP, related, hints=_ordered(found, at))
     yield from _out_of_view(paths)
 
 
@@ -129,26 +129,113 @@ def _message(found: Overwritten, step: OptimizerStep | None) -> str:
     return f"{update} parameters that {graph}{found.condition}: {backward(found.sink)} raises"
 
 
-def _ordered(found: Overwritten) -> dict[str, str]:
+def _ordered(found: Overwritten, shown: Span) -> dict[str, str]:
     """The lines of the step and of the backward in this file, the calls that led there too,
     innermost first.
     """
     steps = (found.write.at, *reversed(found.write.stack))
     sinks = (found.sink.at, *reversed(found.sink.stack))
-    lines = {"steps": steps, "sinks": sinks}
-    return {
-        name: " ".join(str(at.line) for at in places if at.path == found.at.path)
+    users = (found.user.at, *reversed(found.user.stack))
+    lines = {"steps": steps, "sinks": sinks, "users": users}
+    written = {
+        name: " ".join(str(at.line) for at in places if at.path == shown.path)
         for name, places in lines.items()
     }
+    return {**written, "adds": "yes"} if _adds_to_the_step(found) else written
+
+
+def _adds_to_the_step(found: Overwritten) -> bool:
+    """Whether the backward reaches what the step before it was to change by another loss alone."""
+    reached = {id(leaf.parameter) for leaf in found.sink.leaves if leaf.parameter is not None}
+    return any(
+        id(value.parameter) in reached
+        for step in found.arrival.tape.of(OptimizerStep)
+        if step.at == found.at
+        for value in step.optimizer.parameters
+    )
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:
     """Computes the loss after the step, or else steps after its backward."""
     step, sink = _neighbours(finding, source)
     later = _only_for(sink, step, source.block(step))
-    if later:
+    if later and _hold_any(later, finding.hints.get("users", "").split()):
         return unsafe("Compute the loss after the step", source.move_after(later, step))
-    return unsafe("Step after the backward", source.move_after([step], sink))
+    if between := _between_two_steps(step, sink, source):
+        edits = [edit for each in between for edit in source.remove(each)]
+        return unsafe("Take one step by both", tuple(edits))
+    moved = source.move_after([step], sink)
+    if "adds" in finding.hints:
+        moved = (*moved, _for_its_own(step, sink, source))
+    return unsafe("Step after the backward", moved)
+
+
+def _hold_any(statements: Sequence[ast.stmt], lines: Sequence[str]) -> bool:
+    """Whether what saved the parameters stands on one of these lines of the statements."""
+    return not lines or any(
+        each.lineno <= int(line) <= (each.end_lineno or each.lineno)
+        for each in statements
+        for line in lines
+    )
+
+
+def _between_two_steps(step: ast.stmt, sink: ast.stmt, source: FixSource) -> list[ast.stmt]:
+    """A step, and what clears its gradients before the backward, where the same optimizer steps
+    again behind that; nothing where it does not.
+    """
+    block = source.block(step)
+    own = _receiver(step, "step", source)
+    behind = block[block.index(sink) + 1 :]
+    if not own or all(_receiver(each, "step", source) != own for each in behind):
+        return []
+    inner = block[block.index(step) + 1 : block.index(sink)]
+    return [step, *(each for each in inner if _receiver(each, "zero_grad", source) == own)]
+
+
+def _receiver(statement: ast.stmt, method: str, source: FixSource) -> str:
+    """The `x` of a statement that is no more than `x.method(…)`; "" for another."""
+    call = whole_call(statement)
+    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != method:
+        return ""
+    return source.text(call.func.value)
+
+
+def _for_its_own(step: ast.stmt, sink: ast.stmt, source: FixSource) -> Edit:
+    """The backward kept to what the optimizer holds that steps behind it: it adds nothing to the
+    gradients of the one before.
+    """
+    call = whole_call(sink)
+    if call is None or called_name(call) != "backward":
+        raise NoFixError("no backward of a loss")
+    block = source.block(step)
+    later = (_receiver(each, "step", source) for each in block[block.index(sink) + 1 :])
+    own = next((name for name in later if name), "")
+    if not own or own == _receiver(step, "step", source):
+        raise NoFixError("no other optimizer steps behind it")
+    return source.add_argument(call, f"inputs={_held_by(own, step, source)}")
+
+
+def _held_by(optimizer: str, near: ast.AST, source: FixSource) -> str:
+    """How the parameters of an optimizer are written."""
+    made = values_bound_to(optimizer, source, near)
+    match made:
+        case [ast.Call(args=[ast.Name() as given, *_])]:
+            lists = values_of(given, source, near)
+            if (
+                lists
+                and all(_is_list(each) for each in lists)
+                and source.scope(made[0]) is source.scope(near)
+            ):
+                return given.id
+        case [ast.Call(args=[ast.Call(func=ast.Attribute(attr="parameters")) as given, *_])]:
+            return f"list({source.text(given)})"
+    return f'[p for group in {optimizer}.param_groups for p in group["params"]]'
+
+
+def _is_list(value: ast.expr) -> bool:
+    """Whether a value can be gone through again."""
+    is_made = isinstance(value, ast.Call) and called_name(value) in ("list", "tuple")
+    return is_made or isinstance(value, ast.List | ast.ListComp | ast.Tuple)
 
 
 def _neighbours(finding: Finding, source: FixSource) -> tuple[ast.stmt, ast.stmt]:

@@ -196,6 +196,8 @@ def _as_tensor(node: ast.Call, argument: ast.expr, source: FixSource) -> tuple[E
     """What was copied in the place of the copy, without the `.item()` in it or where it is named:
     no number is left.
     """
+    if isinstance(argument, ast.Call) and source.called(argument.func).startswith("numpy."):
+        raise NoFixError("NumPy computes it, of numbers that have no gradient")
     text = source.text(argument)
     for call, value in _numbers(argument):
         text = text.replace(source.text(call), source.text(value))
