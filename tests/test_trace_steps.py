@@ -511,3 +511,111 @@ def test_optimizers_that_step_in_hooks_of_a_backward_are_seen(
     few = trace(tmp_path, "--steps", "2", "train.py")
     assert few.out == alone.stdout.partition("\n")[0] + "\n"
     assert "2 optimizer steps" in few.err
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        "key_padding_mask=torch.tensor([[False] * 3, [True] * 3])",
+        "attn_mask=torch.eye(3).log()[[0, 1, 1]].masked_fill(torch.eye(3, dtype=bool), -math.inf)",
+        "key_padding_mask=torch.tensor([[True, False, False]] * 2), "
+        "attn_mask=torch.ones(3, 3, dtype=torch.bool).triu(1)",  # padding on the left
+    ],
+)
+def test_attention_of_nothing_is_told_where_it_is_computed(
+    tmp_path: pathlib.Path, masks: str
+) -> None:
+    program = f"""
+        import math
+        import torch
+        attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+        optimizer = torch.optim.SGD(attention.parameters(), lr=0.1)
+        for step in range(2):
+            x = torch.randn(2, 3, 4)
+            out, _ = attention(x, x, x, {masks})
+            loss = torch.where(out.isnan(), 0.0, out.square()).mean()
+            assert step or loss.isfinite()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        assert attention.in_proj_weight.isnan().any()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    assert trace(tmp_path, "--output-format", "json", "train.py").codes == [("GL705", 8)]
+
+
+def test_attention_that_leaves_each_query_a_key_is_no_attention_of_nothing(
+    tmp_path: pathlib.Path,
+) -> None:
+    program = """
+        import torch
+        attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+        optimizer = torch.optim.SGD(attention.parameters(), lr=0.1)
+        shut, none = torch.ones(3, 3, dtype=torch.bool).triu(1), torch.ones(1, 3, dtype=torch.bool)
+        for step in range(2):
+            x = torch.randn(2, 3, 4)
+            padding = torch.tensor([[False, False, True]] * 2)
+            out, _ = attention(x, x, x, key_padding_mask=padding, attn_mask=shut)
+            # without weights a row of nothing gives zeros
+            whole, _ = attention(x, x, x, key_padding_mask=none.repeat(2, 1), need_weights=False)
+            loss = out.square().mean() + whole.square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        assert attention.in_proj_weight.isfinite().all()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    ran = trace(tmp_path, "--output-format", "json", "train.py")
+    assert (ran.code, ran.codes) == (0, []), ran.err
+
+
+def test_parameters_that_nothing_seen_made_infinite_are_told_in_words(
+    tmp_path: pathlib.Path,
+) -> None:
+    program = """
+        import torch
+        model = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e38)
+        for step in range(4):
+            optimizer.zero_grad()
+            model(torch.ones(2, 4)).square().mul(1e4).mean().backward()
+            optimizer.step()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    assert "parameters are not finite" in trace(tmp_path, "train.py").err
+
+
+@pytest.mark.parametrize(("module", "codes"), [("site-packages", []), ("own", [("GL407", 13)])])
+def test_an_autocast_that_a_library_makes_around_a_step_is_not_the_steps_to_leave(
+    tmp_path: pathlib.Path, module: str, codes: list[tuple[str, int]]
+) -> None:
+    """A step of Lightning's manual optimization runs in the autocast of its precision plugin."""
+    (tmp_path / module).mkdir()
+    library = """
+        import torch
+
+        def fit(step):
+            for batch in range(3):
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    step(torch.randn(2, 4))
+    """
+    (tmp_path / module / "fitting.py").write_text(textwrap.dedent(library))
+    program = f"""
+        import sys
+        import torch
+        sys.path.append({module!r})
+        from fitting import fit
+        model = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x):
+            loss = model(x).square().mean()
+            # the gradient
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        fit(step)
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    assert trace(tmp_path, "--output-format", "json", "train.py").codes == codes

@@ -214,6 +214,16 @@ def is_direct() -> bool:
     return frame is not None and is_users(frame.f_code)
 
 
+def is_within(place: Place, entered: Place) -> bool:
+    """Whether a place is reached by the very call in which a region was entered: a library made the
+    region around what it calls, and the user's code cannot leave it.
+    """
+    return bool(entered) and any(
+        frame.activation == entered[0].activation and frame.instruction == entered[0].instruction
+        for frame in place[1:]
+    )
+
+
 def nearest() -> Place:
     """As `here`; where no frame is the user's, the nearest that is not torch's, so that a place is
     never empty.

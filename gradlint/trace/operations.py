@@ -131,6 +131,8 @@ _DATA = frozenset(
     ]
 )
 _SOFTMAX = frozenset(["softmax", "log_softmax"])
+# `scaled_dot_product_attention` gives zeros there
+_ATTENTION = frozenset(["multi_head_attention_forward"])
 _SHAPED = frozenset(["expand_as", "view_as", "reshape_as", "type_as", "to"])
 _COPIES = frozenset(
     ["tensor", "as_tensor", "new_tensor", "scalar_tensor", "full", "asarray", "from_numpy"]
@@ -157,6 +159,7 @@ class Spec:
     missing: bool = False
     is_loss: bool = False
     is_softmax: bool = False  # or its logarithm
+    is_attention: bool = False  # takes a softmax of what its masks leave
     reflected: bool = False  # called for `1 - x`: the tensor stands on the right
     special: str = ""
     passes: bool = field(init=False)  # a result that carries a gradient needs no record
@@ -257,6 +260,7 @@ def _judge(func: Callable[..., Any]) -> Spec:
         missing=known is not None and known.missing_derivative,
         is_loss=is_loss_function(title),
         is_softmax=name in _SOFTMAX,
+        is_attention=name in _ATTENTION,
         reflected=name in _REFLECTED,
     )
 

@@ -21,10 +21,10 @@ from torch.overrides import TorchFunctionMode
 from gradlint.tape import Cut, Kind
 from gradlint.trace import escapes
 from gradlint.trace.attributes import Attributes
-from gradlint.trace.capture import is_captured
 from gradlint.trace.causes import explain, leaf
 from gradlint.trace.frames import Place, here, local
 from gradlint.trace.inplace import Writes
+from gradlint.trace.masked import has_row_of_nothing
 from gradlint.trace.memory import tensors
 from gradlint.trace.operations import Spec, known_specs, spec
 from gradlint.trace.private import sequence_number
@@ -155,7 +155,7 @@ class Recorder(TorchFunctionMode):
                     made.flags |= {FILLED}
                 self.memory.remember(out, made)
                 self.sums.judge(judged, made)
-                if judged.is_softmax and given and _has_row_of_nothing(given[0], out, args, kwargs):
+                if has_row_of_nothing(judged, args, kwargs, out):
                     made.flags |= {ROW_OF_NOTHING}
                 if judged.is_loss or (out.requires_grad and not out.dim()):
                     for each in self.session.on_loss_made:
@@ -254,23 +254,6 @@ class Recorder(TorchFunctionMode):
         self.session.note(
             "fact", place, what="read-out", op=self.memory.of(source, place), detail=""
         )
-
-
-def _has_row_of_nothing(
-    logits: Tensor, out: Tensor, args: Sequence[Any], kwargs: dict[str, Any]
-) -> bool:
-    """Whether all that a softmax is taken of is minus infinity somewhere; asked only where a
-    gradient comes back.
-    """
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-    if (
-        not isinstance(dim, int)
-        or not out.requires_grad
-        or is_captured(logits)
-        or not logits.numel()
-    ):
-        return False
-    return bool(logits.detach().isneginf().all(dim).any())
 
 
 def _goes_well(judged: Spec, args: Sequence[Any], out: Any) -> bool:

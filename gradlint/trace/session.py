@@ -68,6 +68,7 @@ class Session:
         self.steppers: dict[int, tuple[weakref.ref[Any], Stepper]] = {}
         self.wrappers: list[weakref.ref[torch.nn.Module]] = []  # DistributedDataParallel
         self.autocast: str | None = None
+        self.autocasts: list[Place] = []  # where each that is on was entered
         self.faults: list[str] = []
         self.blind: dict[str, None] = {}
         self.timeline = Timeline()

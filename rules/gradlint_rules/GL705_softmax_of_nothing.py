@@ -66,7 +66,8 @@ assert model.weight.isfinite().all()
 
 ## Limits
 Whether a row is left without a key is for the data to say: a traced run reports the softmax where
-it was, and where the gradient of a parameter came out as NaN, in the steps that are recorded.
+it was, and where the gradient of a parameter came out as NaN, in the steps that are recorded;
+`nn.MultiheadAttention` whose masks leave a query without a key, too, which a check does not see.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from gradlint.tape import Cut, Kind
 from gradlint.trace import explain, recurrent
 from gradlint.trace.capture import is_captured
 from gradlint.trace.explain import lineage
-from gradlint.trace.frames import here, is_direct
+from gradlint.trace.frames import here, is_direct, is_within
 from gradlint.trace.pause import Differentiation
 from gradlint.trace.records import Note, Op, serial
 from gradlint.trace.session import Session, Stop
@@ -173,7 +173,8 @@ def _noted(
         None if inputs is None else [memory.of(tensor, note.place) for tensor in inputs]
     )
     note.facts["scaler"] = _scaler(session, losses, ops)
-    note.facts["autocast"] = session.autocast
+    is_callers = bool(session.autocasts) and is_within(note.place, session.autocasts[-1])
+    note.facts["autocast"] = None if is_callers else session.autocast
     session.names.name_parameters()
     session.attention.seen_sink(note.place)
     session.attention.trained_in_eval()

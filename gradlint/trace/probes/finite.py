@@ -27,6 +27,9 @@ _SUSPECTS = frozenset([
     "Log1P", "Log2", "Logit", "Norm", "Pdist", "Pow", "Reciprocal", "Rsqrt", "Sqrt", "Xlogy",
 ])  # fmt: skip
 
+_UNRECORDED = "what made it so was not recorded: --level record shows it"
+_NOT_FOUND = "none of the operations that are looked at made it so"
+
 
 def install(session: Session) -> None:
     """Put the probe in its place."""
@@ -63,7 +66,8 @@ class _Watch:
             if not _is_finite([loss]) and not _is_finite(
                 [parameter for parameter, _ in self.session.memory.parameters()]
             ):
-                self.is_over = True  # it has happened, and nothing here was to blame
+                self.is_over = True
+                self._say("parameters are not finite")
                 return
             self.suspect = self.suspect or softmax
             for node in suspects:
@@ -84,10 +88,8 @@ class _Watch:
             self._say("parameters are not finite")
 
     def _say(self, what: str) -> None:
-        self.session.blind[
-            f"{what} after {self.session.step} optimizer steps, and what made it so was not "
-            "recorded: --level record shows it"
-        ] = None
+        why = _NOT_FOUND if self.session.recording else _UNRECORDED
+        self.session.blind[f"{what} after {self.session.step} optimizer steps, and {why}"] = None
 
     def judge(self) -> None:
         """After a step: what was suspected is to blame where a parameter's gradient came out not

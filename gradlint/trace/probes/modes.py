@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gradlint.trace.frames import is_users
+from gradlint.trace.frames import here, is_users
 from gradlint.trace.gradmode import switch
 from gradlint.trace.session import Session
 
@@ -90,6 +90,10 @@ def _switched(session: Session, autocast: Any, enters: bool) -> None:
     session.autocast = next(
         (each for each in (device, "cuda", "cpu") if torch.is_autocast_enabled(each)), None
     )
+    if enters:
+        session.autocasts.append(here())
+    elif session.autocasts:
+        session.autocasts.pop()
     place = session.gradmode.entered_by(autocast, switch())
     session.note("autocast", place, device=device, enabled=bool(autocast._enabled), entered=enters)
 
