@@ -214,6 +214,7 @@ def _arguments(
     opposed = {
         each.name for each in taken if not evidence.is_compared_with(each.name)
     } & losses.subtracted(source)
+    targets = losses.held_against(source)
     for parameter in taken:
         if parameter.kind in ("args", "kwargs"):
             continue
@@ -221,8 +222,11 @@ def _arguments(
         if isinstance(value, Unknown) and value.type not in _PLAIN and parameter.name not in called:
             is_before = bool(opposed) and not has_prediction and parameter.name not in opposed
             is_input = is_before and not evidence.is_predicted(parameter.name)
-            is_no_result = evidence.is_compared_with(parameter.name) or evidence.is_counter(
-                parameter.name
+            is_target = has_prediction and parameter.name in targets
+            is_no_result = (
+                is_target
+                or evidence.is_compared_with(parameter.name)
+                or evidence.is_counter(parameter.name)
             )
             is_whole = value.type == "tensor" and value.data  # by its annotation
             if is_no_result or is_input or is_whole:

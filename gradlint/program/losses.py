@@ -8,6 +8,7 @@ from typing import Protocol
 
 from gradlint import evidence
 from gradlint.dataclass import dataclass
+from gradlint.operations import Trait, has
 from gradlint.program.callers import is_ungraded
 from gradlint.source.blocks import walk
 
@@ -224,7 +225,7 @@ def _gives_ungraded(function: ast.AST, own: Mapping[str, Definition]) -> bool:
 
 
 def _reduces(function: ast.AST) -> bool:
-    """Whether it sums or averages over all axes."""
+    """Whether it sums or averages over all axes, or asks a loss of torch for one number."""
     return any(map(_is_reduction, walk(function)))
 
 
@@ -238,6 +239,9 @@ def _is_reduction(node: ast.AST) -> bool:
             return True
         case ast.Call(func=ast.Attribute(attr="mean" | "sum"), args=[], keywords=[]):
             return True
+        case ast.Call(func=ast.Attribute(attr=called), args=[_, _, *_], keywords=keywords):
+            is_whole = all(keyword.arg != "reduction" for keyword in keywords)
+            return is_whole and has(f"torch.{called}", Trait.LOSSES)
     return False
 
 
@@ -304,6 +308,32 @@ def subtracted(function: ast.AST) -> frozenset[str]:
                     name for name, beside in ((one, compared[1]), (other, compared[0])) if beside
                 }
     return frozenset(found)
+
+
+def held_against(function: ast.AST) -> frozenset[str]:
+    """The names that losses of torch take second, as what a prediction is compared with:
+    `mse_loss(share, wanted)`. None where a `detach()` or a `no_grad` says which of the two learns.
+    """
+    if any(map(_cuts, walk(function))):
+        return frozenset()
+    found: set[str] = set()
+    for node in walk(function):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=called), args=[first, ast.Name(id=name), *_]):
+                is_other = not (isinstance(first, ast.Name) and first.id == name)
+                if is_other and has(f"torch.{called}", Trait.LOSSES):
+                    found.add(name)
+    return frozenset(found)
+
+
+def _cuts(node: ast.AST) -> bool:
+    """Whether it ends a route on purpose."""
+    match node:
+        case ast.Attribute(attr="detach"):
+            return True
+        case ast.With(items=items):
+            return any(map(_enters_ungraded, items))
+    return False
 
 
 def called_names(function: ast.AST) -> frozenset[str]:

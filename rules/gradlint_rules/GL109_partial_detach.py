@@ -86,9 +86,9 @@ print(entropy.item())
   states detached between the chunks of a sequence.
 - Weights and masks: `loss / loss.item()`, `(p > 0.5) * loss`, a detached factor.
 - What is only logged, and what other losses teach alone: `alpha = log_alpha.exp().item()`.
+- Terms that are multiplied by 0: they are computed to be shown.
 - A bound that is taken from the rest of the loss and added again.
-- A mean that moves each element of what is reduced later:
-  `(net(x) * std + samples.mean(dim=0)).mean()`.
+- A mean that moves what is reduced later: `(net(x) * std + samples.mean(dim=0)).mean()`.
 
 ## Limits
 A stop-gradient inside a nonlinear function, such as one side of a distance, is taken to be meant.
@@ -116,12 +116,13 @@ from gradlint.tape import (
     leaves,
 )
 from gradlint_rules.arrivals import Arrival, arrivals
-from gradlint_rules.cuts import are_meant, cut_short, is_cut, is_meant, place
+from gradlint_rules.cuts import are_meant, cut_short, first_cuts, is_meant, place
 from gradlint_rules.formulas import (
     CUTS,
     cut_inputs,
     detached_divisors,
     is_factor,
+    is_multiplied_by_zero,
     is_quotient,
     is_sum,
     scalings,
@@ -273,11 +274,14 @@ def _dead_terms(sink: Backward) -> Iterator[tuple[Value, Value]]:
 
 
 def _unmeant_cuts(term: Value) -> list[Value]:
-    """The cuts that are no `detach` and that nobody means, where no `detach` leaves a term dead."""
-    cuts = [cut for cut in _first_cuts(term) if not is_meant(cut)]
-    if any(cut.cut in (Cut.DETACH, Cut.COPY) for cut in cuts):
-        return []
-    return [cut for cut in cuts if cut.cut in _UNMEANT]
+    """The cuts that are no `detach` and that nobody means, where no `detach` leaves a term dead:
+    one before them, of what they are given, does not.
+    """
+    cuts = [cut for cut in first_cuts(term) if not is_meant(cut)]
+    unmeant = [cut for cut in cuts if cut.cut in _UNMEANT]
+    before = {id(value) for cut in unmeant for value in ancestors(*cut.inputs)}
+    others = [cut for cut in cuts if cut.cut in (Cut.DETACH, Cut.COPY)]
+    return [] if any(id(cut) not in before for cut in others) else unmeant
 
 
 def _is_reduced_later(sum_: Value, sink: Backward) -> bool:
@@ -301,7 +305,7 @@ def _is_dead(term: Value, sink: Backward) -> bool:
     """Whether a term is a loss without gradient that stands for nothing else: no target, and no
     bound of the rest.
     """
-    if not (_is_loss(term) and _reaches_nothing(term)):
+    if not (_is_loss(term) and _reaches_nothing(term)) or is_multiplied_by_zero(term):
         return False
     is_used = sum(any(source is term for source in value.inputs) for value in sink.ancestors) > 1
     return not is_used and not are_meant(
@@ -341,17 +345,6 @@ def _is_only_compared_with(leaf: Value, term: Value) -> bool:
     ]
     first = [source for loss in losses for source in leaves(loss.inputs[0])]
     return bool(losses) and all(leaf is not other for other in first)
-
-
-def _first_cuts(term: Value) -> list[Value]:
-    """The first cuts after the parameters behind a term, in source order."""
-    seen, found = {id(term)}, [term]
-    for value in found:
-        for source in value.inputs:
-            if id(source) not in seen and not (source.requires_grad and is_cut(value)):
-                seen.add(id(source))
-                found.append(source)
-    return sorted((value for value in found if is_cut(value)), key=place)
 
 
 def _dead_shares(sink: Backward) -> Iterator[tuple[Value, str]]:

@@ -155,7 +155,7 @@ def _unused(paths: Paths) -> set[int]:
 
 def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Backward]]:
     # for training, frozen or not
-    needed = {id(value) for sink in tape.backwards() for value in sink.ancestors}
+    needed = {id(value) for sink in tape.backwards() for value in _computed_from(sink.value)}
     modes = Modes()
     evaluated: set[int] = set()  # ids of changes of mode under which something was evaluated
     used: list[tuple[ModuleCall, TrainMode | None]] = []  # what the next backward can run through
@@ -179,6 +179,19 @@ def _leaks(tape: Tape, unused: AbstractSet[int]) -> Iterator[tuple[TrainMode, Ba
                 if mode is not None and is_left and not is_meant:
                     yield mode, event
             used = []
+
+
+def _computed_from(loss: Value) -> Iterator[Value]:
+    """What the numbers of a loss are made of, and not what merely chose among them: actions that a
+    policy took, classes, masks.
+    """
+    seen, pending = {id(loss)}, [loss]
+    for current in pending:
+        yield current
+        for source in current.inputs if current.dtype.is_differentiable else ():
+            if id(source) not in seen:
+                seen.add(id(source))
+                pending.append(source)
 
 
 def _is_of(call: ModuleCall, change: TrainMode) -> bool:

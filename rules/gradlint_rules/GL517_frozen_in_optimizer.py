@@ -7,7 +7,9 @@ to train.
 Reports a statement that freezes the parameters of a module, where an optimizer holds some of them
 and others in no optimizer at all, and nothing unfreezes these before the optimizer steps. And one
 that freezes all that an optimizer holds, where what is trained instead is in no optimizer: another
-adapter is made the active one.
+adapter is made the active one. And one that freezes a parameter which was made as zeros and which
+others are multiplied by, as the second matrix of an adapter: it would have to be trained to do
+anything.
 
 ## Why it matters
 Whoever hands an optimizer a selection of a module's parameters wants these trained: adapters, a new
@@ -75,6 +77,7 @@ from gradlint.rule import Report
 from gradlint.tape import Fact, Kind, May, Optimizer, OptimizerStep, Parameter, Tape
 from gradlint_rules.cached import of_tape
 from gradlint_rules.held import frozen_before
+from gradlint_rules.stuck import stuck_at_zero
 from gradlint_rules.words import calls, listed, places
 
 SEVERITY = Severity.WARNING
@@ -94,6 +97,7 @@ class _Frozen:
     optimizer: Optimizer
     held: tuple[Parameter, ...]
     is_all: bool = False  # the optimizer holds nothing else, and what is trained is in none
+    is_zero: bool = False  # what it holds of them was made as zeros, to be multiplied by
 
 
 def check(paths: Paths) -> Iterator[Report]:
@@ -110,7 +114,11 @@ def _report(found: _Frozen, stays: Sequence[Parameter]) -> Report:
     name = found.optimizer.name or found.optimizer.cls or "optimizer"
     named = dict.fromkeys(f"`{each.path}`" for each in stays)
     frozen = f"`{found.fact.text}` freezes {listed(list(named)[:2])}"
-    if found.is_all:
+    if found.is_zero:
+        were = "it was" if len(named) == 1 else "they were"
+        message = f"{frozen}: {were} made as zeros, and all that is multiplied by them stays so"
+        held, help_ = "trains others", _HELP
+    elif found.is_all:
         message = f"{frozen}, all that `{name}` holds: no optimizer holds what is trained instead"
         held, help_ = "is given these alone", _LATER
     else:
@@ -154,18 +162,40 @@ def _frozen_on(tape: Tape) -> Iterator[_Frozen]:
     if not optimizers or not all(each.complete and each.parameters for each in tape.optimizers()):
         return
     last = max(step.order for step in steps)
+    yield from _zeros_on(tape, frozen, optimizers, last)
     for call in dict.fromkeys((fact.at, fact.stack) for fact in frozen):
         facts = [fact for fact in frozen if (fact.at, fact.stack) == call and fact.order < last]
         own = list({id(each): each for fact in facts if (each := _own(fact)) is not None}.values())
         if _is_picked(tape, facts):
             continue
-        is_all_held = all(any(each.holds(one) for each in tape.optimizers()) for one in own)
+        is_all_held = all(_is_held_or_gone(one, facts[-1], tape) for one in own)
         if not own or (is_all_held and not _is_training_astray(tape, facts[-1])):
             continue
         for optimizer in optimizers:
             held = tuple(one for one in own if optimizer.holds(one))
             if held and (not is_all_held or len(held) == len(optimizer.parameters)):
                 yield _Frozen(facts[0], optimizer, held, is_all=is_all_held)
+
+
+def _zeros_on(
+    tape: Tape, frozen: Sequence[Fact], optimizers: Sequence[Optimizer], last: int
+) -> Iterator[_Frozen]:
+    """The statements that freeze what was made as zeros, to be multiplied by."""
+    for place in dict.fromkeys(fact.at for fact in frozen):
+        facts = [fact for fact in frozen if fact.at == place]
+        stuck = [own for fact in facts if (own := stuck_at_zero(tape, fact, last)) is not None]
+        if stuck:
+            yield _Frozen(facts[0], optimizers[0], tuple(dict.fromkeys(stuck)), is_zero=True)
+
+
+def _is_held_or_gone(own: Parameter, frozen: Fact, tape: Tape) -> bool:
+    """Whether an optimizer holds a parameter, or no loss behind its freezing is computed from it:
+    the head that a new one takes the place of.
+    """
+    if any(each.holds(own) for each in tape.optimizers()):
+        return True
+    sinks = [sink for sink in tape.backwards() if sink.order > frozen.order]
+    return not any(value.parameter is own for sink in sinks for value in sink.ancestors)
 
 
 def _is_training_astray(tape: Tape, frozen: Fact) -> bool:

@@ -50,8 +50,9 @@ Or freeze what is to stay as it is: `head.requires_grad_(False)`.
 - What is put into a model after the optimizer was made (GL513), or lies in a plain list (GL514).
 - An optimizer that no backward reaches at all (GL511, GL513).
 - Parameters beside others of the same model that an optimizer holds: which of them are trained may
-  have been chosen. A traced run that shows them to be as they were made, with nothing loaded into
-  them, tells so in a note.
+  have been chosen. A note tells of those that the model keeps beside its modules, where an
+  optimizer holds each of these; and of any that a traced run shows to be as they were made, with
+  nothing loaded into them.
 - Models through which an image is optimised.
 
 ## Limits
@@ -157,7 +158,8 @@ def _unowned_on(tape: Tape) -> Iterator[_Unowned]:
             if root is None or leaf.parameter is None or _is_among(leaf, owned):
                 continue
             is_part = root in chosen
-            if not is_part or (tape.traced and "loaded" not in leaf.flags):
+            is_told = not is_part or tape.traced or _is_left_alone(leaf, sink, owned)
+            if is_told and not (is_part and "loaded" in leaf.flags):
                 found = by_root.setdefault((root, is_part), (sink, is_all, {}))
                 found[2].setdefault(id(leaf.parameter), leaf)
     for (_, is_part), (sink, is_all, leaves) in by_root.items():
@@ -192,6 +194,20 @@ def _root_of(leaf: Value) -> int | None:
     while module.parent is not None:
         module = module.parent
     return None if module.unseen else id(module)
+
+
+def _is_left_alone(leaf: Value, sink: Backward, owned: Container[_Place]) -> bool:
+    """Whether a model keeps a parameter beside its modules, and an optimizer holds each of these:
+    they were listed one by one, and it is in none.
+    """
+    own = leaf.parameter.module if leaf.parameter is not None else None
+    modules = [(each, each.parameter.module) for each in sink.leaves if each.parameter is not None]
+    in_modules = [
+        each
+        for each, module in modules
+        if own is not None and module is not None and module is not own and module.is_within(own)
+    ]
+    return bool(in_modules) and all(_is_among(each, owned) for each in in_modules)
 
 
 def _own_root(leaf: Value) -> int | None:

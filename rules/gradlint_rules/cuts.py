@@ -36,6 +36,17 @@ def is_cut(value: Value) -> bool:
     return value.cut is Cut.FROZEN or any(source.requires_grad for source in value.inputs)
 
 
+def first_cuts(term: Value) -> list[Value]:
+    """The first cuts after the parameters behind a term, in source order."""
+    seen, found = {id(term)}, [term]
+    for value in found:
+        for source in value.inputs:
+            if id(source) not in seen and not (source.requires_grad and is_cut(value)):
+                seen.add(id(source))
+                found.append(source)
+    return sorted((value for value in found if is_cut(value)), key=place)
+
+
 def cut_short(sink: Backward, tape: Tape) -> Sequence[Value]:
     """What a loss is computed from that ends a route or lets nothing but zeros through, nearest
     first.

@@ -49,6 +49,18 @@ def scalings(term: Value) -> Iterator[Value]:
             pending += value.inputs
 
 
+def is_multiplied_by_zero(term: Value) -> bool:
+    """Whether a term is multiplied by a number that is 0: it is computed to be shown."""
+    return any(
+        is_factor(value) and not is_quotient(value) and _is_zero(value.factor)
+        for value in scalings(term)
+    )
+
+
+def _is_zero(number: object) -> bool:
+    return isinstance(number, int | float) and number == 0
+
+
 def detached_divisors(quotient: Value) -> Iterator[tuple[Value, Value]]:
     """The detached divisor of a quotient whose two sides are different parts of one prediction, and
     its cut.
