@@ -149,7 +149,9 @@ def _report(first: Event, again: Unscale, *, is_alone: bool) -> Report:
     related = places(
         again.at, *calls(again.stack, first.stack), Related(first.at, f"{deed} here", role)
     )
-    return Report(again.at, message, _HELP, related, hints={"alone": "yes"} if is_alone else {})
+    called = (at.line for at in reversed(again.stack) if at.path == again.at.path)
+    hints = {"called": " ".join(map(str, called)), **({"alone": "yes"} if is_alone else {})}
+    return Report(again.at, message, _HELP, related, hints=hints)
 
 
 def fix(finding: Finding, source: FixSource) -> Fix:

@@ -68,22 +68,26 @@ freezes.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 from gradlint.dataclass import dataclass
-from gradlint.finding import Related, Severity, Span
+from gradlint.finding import Finding, Fix, Related, Role, Severity, Span
 from gradlint.paths import Paths
-from gradlint.rule import Report
+from gradlint.rule import FixSource, NoFixError, Report
 from gradlint.tape import Fact, Kind, May, Optimizer, OptimizerStep, Parameter, Tape
 from gradlint_rules.cached import of_tape
 from gradlint_rules.held import frozen_before
+from gradlint_rules.order import names_of, nested
 from gradlint_rules.stuck import stuck_at_zero
+from gradlint_rules.uncut import unsafe
 from gradlint_rules.words import calls, listed, places
 
 SEVERITY = Severity.WARNING
 AT_RUN_TIME = True
 _HELP = "Freeze the module before these are added to it, or freeze the rest alone."
 _LATER = "Make the optimizer behind this, of what is trained then."
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.Expr)
 _Place = tuple[Span, str]  # where a parameter is made, and its path
 
 
@@ -126,7 +130,15 @@ def _report(found: _Frozen, stays: Sequence[Parameter]) -> Report:
         held, help_ = "is given a part of what is frozen", _HELP
     made = Related(found.optimizer.at, f"`{name}` {held}")
     related = places(found.fact.at, *calls(found.fact.stack, ()), made)
-    return Report(found.fact.at, message, help_, related)
+    hints = {} if found.is_all else {"made": _made(stays, found.fact)}
+    return Report(found.fact.at, message, help_, related, hints=hints)
+
+
+def _made(parameters: Sequence[Parameter], frozen: Fact) -> str:
+    """The lines of the file on which these are made, with the calls that led there."""
+    places = (at for each in parameters for at in (each.at, *each.stack))
+    lines = dict.fromkeys(at.line for at in places if at.path == frozen.at.path)
+    return " ".join(map(str, lines))
 
 
 def _place(parameter: Parameter) -> _Place:
@@ -222,3 +234,30 @@ def _is_picked(tape: Tape, facts: Sequence[Fact]) -> bool:
 
 def _own(fact: Fact) -> Parameter | None:
     return fact.value.parameter if fact.value is not None else None
+
+
+def fix(finding: Finding, source: FixSource) -> Fix:
+    """Freezes before what is to be trained is added."""
+    called = (related.at for related in finding.related if related.role is Role.CALL)
+    for at in (finding.at, *called):
+        if at.path == finding.at.path:
+            for freezing in nested(source.statement(at), source):
+                if (made := _making(freezing, finding, source)) is not None:
+                    moved = source.move_before([freezing], made)
+                    return unsafe("Freeze before these are added", moved)
+    raise NoFixError("what is added is not made beside the freezing")
+
+
+def _making(freezing: ast.stmt, finding: Finding, source: FixSource) -> ast.stmt | None:
+    """The statement before a freezing, in its block, that makes what is frozen, too, and nothing
+    that the freezing needs.
+    """
+    lines = set(map(int, finding.hints.get("made", "").split()))
+    block = source.block(freezing)
+    before = block[: block.index(freezing)]
+    for place, made in enumerate(before):
+        if lines & set(range(made.lineno, (made.end_lineno or made.lineno) + 1)):
+            bound = {name for each in before[place:] for name in names_of(each, ast.Store)}
+            is_apart = bound.isdisjoint(names_of(freezing, ast.Load))
+            return made if is_apart and isinstance(made, _SIMPLE) else None
+    return None

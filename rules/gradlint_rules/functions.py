@@ -253,7 +253,37 @@ def through_the_wrapper(finding: Finding, source: FixSource) -> tuple[Edit, ...]
     match call:
         case ast.Call(func=ast.Attribute(attr="module", value=wrapper) as func):
             return (source.replace(func, source.text(wrapper)),)
+        case ast.Call(
+            func=ast.Attribute(attr=name, value=ast.Attribute(attr="module", value=wrapper)) as func
+        ) if _is_all_of_forward(name, source):
+            return (source.replace(func, source.text(wrapper)),)
     raise NoFixError("the module is not called by itself")
+
+
+def _is_all_of_forward(method: str, source: FixSource) -> bool:
+    """Whether a class of the file has a method of this name to which `forward` hands on what it is
+    given, and does nothing else; no other class has one.
+    """
+    owners = [
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(each, ast.FunctionDef) and each.name == method for each in node.body)
+    ]
+    forwards = [
+        each
+        for owner in owners
+        for each in owner.body
+        if isinstance(each, ast.FunctionDef) and each.name == "forward"
+    ]
+    if len(owners) != 1 or len(forwards) != 1:
+        return False
+    own = [argument.arg for argument in forwards[0].args.args]
+    body = forwards[0].body[ast.get_docstring(forwards[0]) is not None :]
+    match body:
+        case [ast.Return(value=ast.Call(func=func, args=given, keywords=[]))]:
+            return [source.text(func), *map(source.text, given)] == [f"{own[0]}.{method}", *own[1:]]
+    return False
 
 
 def own_shard_put_back(finding: Finding, source: FixSource) -> tuple[Edit, ...]:

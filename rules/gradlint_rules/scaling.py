@@ -13,6 +13,7 @@ from gradlint_rules.order import (
     called_name,
     calls_of,
     loop_around,
+    names_of,
     nested,
     receiver,
     together,
@@ -207,6 +208,8 @@ def unscaled_once(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     gate = _gate(again, source)
     if gate is not None:
         return _moved_into(gate, again, source)
+    if moved := _called_with_the_step(finding, source):
+        return moved
     loop = loop_around(again, source)
     # the window's last gradient is there behind the loop
     adds = any(True for _ in calls_of(loop, "backward"))
@@ -238,6 +241,22 @@ def _moved_into(gate: ast.If, again: ast.stmt, source: FixSource) -> tuple[Edit,
     moved = [each for each in between if each is again or _clips(each)]
     step = next(source.statement(each) for each in calls_of(gate, "step"))
     return source.move_before(moved, source.block(step)[0] if step in gate.body else step)
+
+
+def _called_with_the_step(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
+    """The call of a function that unscales moved under the condition that lets the step through;
+    nothing where what it gives is used outside of that.
+    """
+    for line in map(int, finding.hints.get("called", "").split()):
+        caller = source.statement_on(line)
+        gate = _gate(caller, source)
+        if gate is None:
+            continue
+        given = names_of(caller, ast.Store)
+        others = (each for each in source.block(caller) if each is not gate and each is not caller)
+        if given.isdisjoint({name for each in others for name in names_of(each, ast.Load)}):
+            return _moved_into(gate, caller, source)
+    return ()
 
 
 def _meant(again: ast.stmt, call: ast.Call | None, source: FixSource) -> tuple[Edit, ...]:
