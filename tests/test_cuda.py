@@ -5,6 +5,7 @@ one.
 from __future__ import annotations
 
 import copy
+import json
 import pathlib
 import textwrap
 import typing
@@ -228,3 +229,41 @@ def test_a_backward_that_cudnn_refuses_in_eval_mode_is_explained(tmp_path: pathl
     ran = trace(tmp_path, "train.py")
     assert ran.code == 1
     assert "tagger is in it, since train.py:4 `tagger.eval()`" in ran.err
+
+
+def test_a_model_that_is_taken_to_another_device_in_the_end_has_moved(
+    tmp_path: pathlib.Path,
+) -> None:
+    """As Lightning's trainer leaves it."""
+    program = """
+        import torch
+        model = torch.nn.Linear(4, 1).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(2, 4, device="cuda")).square().mean().backward()
+            optimizer.step()
+        model.cpu()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    ran = trace(tmp_path, "--output-format", "json", "train.py")
+    assert json.loads(ran.out)["moved"] is True
+    assert "while watching" not in ran.out
+
+
+def test_attention_of_nothing_is_told_on_the_device(tmp_path: pathlib.Path) -> None:
+    program = """
+        import torch
+        attention = torch.nn.MultiheadAttention(4, 2, batch_first=True).cuda()
+        optimizer = torch.optim.SGD(attention.parameters(), lr=0.1)
+        padding = torch.tensor([[False] * 3, [True] * 3], device="cuda")
+        for step in range(2):
+            x = torch.randn(2, 3, 4, device="cuda")
+            out, _ = attention(x, x, x, key_padding_mask=padding)
+            loss = torch.where(out.isnan(), 0.0, out.square()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    assert trace(tmp_path, "--output-format", "json", "train.py").codes == [("GL705", 8)]

@@ -228,3 +228,31 @@ for x in torch.randn(4, 8, 4):
     loss.backward()
     optimizer.step()
 """
+
+
+def test_parameters_that_no_gradient_came_to_are_named_where_nothing_was_found(
+    tmp_path: pathlib.Path,
+) -> None:
+    program = """
+        import ctypes
+        import torch
+
+        def kernel(x):  # as a kernel of the user's on a GPU, which no operation of torch's shows
+            out = torch.empty_like(x)
+            ctypes.memmove(out.data_ptr(), x.data_ptr(), x.numel() * x.element_size())
+            return out
+
+        encoder, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+        for step in range(3):
+            loss = head(kernel(encoder(torch.randn(2, 4)))).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    ran = trace(tmp_path, "train.py")
+    assert (
+        "no gradient came to encoder.weight, encoder.bias in any step: no loss was seen" in ran.err
+    )
+    assert "No finding." in ran.err

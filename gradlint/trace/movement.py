@@ -39,7 +39,8 @@ class Movement:
         for held, (reference, before) in self._before.items():
             parameter = reference()
             if parameter is not None and _is_readable(parameter):
-                now = _numbers(parameter)
+                # the program may have taken it to another device since
+                now = _numbers(parameter).to(before)
                 self.moved[held] = not torch.equal(before, now)
                 self.is_broken |= bool(before.isfinite().all()) and not now.isfinite().all()
 

@@ -61,7 +61,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "explained": [
             *replicas.left_out(report.session),
             *recurrent.explained(report.session),
-            *opaque.explained(report.session, _unreached(report)),
+            *opaque.explained(report.session, _unreached(report), is_clean=not report.told),
         ],
         "collectives": replicas.collectives(report.session),
         "unseen": unseen(report.session),
