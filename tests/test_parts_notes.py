@@ -27,6 +27,11 @@ MASKED = (
     "    def masked(self, chosen: Tensor):\n        mask = chosen > 0\n        "
 )
 SHELVED = "Shelf().masked(torch.arange(4)).sum().backward()\n"
+ADDING = (
+    "class Adding(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.mix = nn.Linear(3, 3)\n    def forward(self, x):\n        "
+)
+ADDED = "Adding()(torch.randn(2, 3, requires_grad=True)).sum().backward()\n"
 WRITTEN = {  # what writes, how it is used, and how often that is reported
     f"{SYSTEM}states[:, step + 1] = self.system(states[:, step]) + controls[:, step]\n"
     "        return states\n": (ROLLED, 1),
@@ -41,6 +46,13 @@ WRITTEN = {  # what writes, how it is used, and how often that is reported
         SHELVED,
         1,
     ),
+    f"{ADDING}y = x.relu()\n        y += self.mix(x)\n        return y\n": (ADDED, 1),
+    f"{ADDING}y = x * 2\n        z = y.sin()\n        y += self.mix(z)\n        return y\n": (
+        ADDED,
+        1,
+    ),
+    f"{ADDING}y = x.relu()\n        y = y + self.mix(x)\n        return y\n": (ADDED, 0),
+    f"{ADDING}y = x * 2\n        y += self.mix(x)\n        return y\n": (ADDED, 0),
     f"{MASKED}rows = self.table[mask.clone()]\n        mask[0] = True\n"
     "        return rows * mask.sum()\n": (SHELVED, 0),
 }

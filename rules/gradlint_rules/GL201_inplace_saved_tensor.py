@@ -84,7 +84,9 @@ Whether something out of view saves what it is given is not known: where its res
 the same memory, `states[:, t + 1] = self.cell(states[:, t])`, that is a note.
 In a part with no trainer in view, what an argument switches on that is off by default
 (`forward(x, inplace=False)`) is a note: the switch can be there for inference alone. So is what was
-learned and is saved for the gradient of further arguments alone, as of an adjacency or a mask.
+learned and is saved for the gradient of further arguments alone, as of an adjacency or a mask; and
+what a part with layers of its own saves for its argument alone, `y = x.relu(); y += self.conv(x)`:
+the first part of a network is given data.
 Inside activation checkpointing without re-entrance and under `save_on_cpu`, PyTorch does not check:
 the gradient is wrong without an error, and the message says so.
 """
@@ -97,7 +99,7 @@ from gradlint.finding import Finding, Fix, Severity
 from gradlint.operations import canonical
 from gradlint.paths import Paths
 from gradlint.rule import FixSource, Report
-from gradlint.tape import BESIDE, InPlace, Tape, Value, Write, leaves
+from gradlint.tape import BESIDE, InPlace, Kind, Tape, Value, Write, leaves
 from gradlint_rules.fed_back import fed_back
 from gradlint_rules.overwritten import Overwritten, is_step, overwritten
 from gradlint_rules.uncut import unsafe
@@ -127,7 +129,9 @@ def check(paths: Paths) -> Iterator[Report]:
                 _out_of_place(found.write),
                 found.related,
                 severity=Severity.NOTE
-                if found.is_switched_on or _beside_what_is_learned(found)
+                if found.is_switched_on
+                or _beside_what_is_learned(found)
+                or _is_beside_layers(found)
                 else severity_in(found.sink, *(found.saved.needed_by or [found.user])),
                 hints=_written(found),
             )
@@ -180,6 +184,17 @@ def _beside_what_is_learned(found: Overwritten) -> bool:
         bool(needing)
         and all(BESIDE in leaf.flags for value in needing for leaf in leaves(value))
         and not is_of_arguments(found.saved.value)
+    )
+
+
+def _is_beside_layers(found: Overwritten) -> bool:
+    """Whether it was saved for the gradient of arguments alone, in a part that trains layers of its
+    own: it can be the first of a network, which is given data.
+    """
+    return (
+        found.sink.assumed
+        and is_of_arguments(found.user)
+        and any(leaf.kind is Kind.PARAMETER for leaf in found.sink.leaves)
     )
 
 

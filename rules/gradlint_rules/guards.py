@@ -74,12 +74,14 @@ def _sides(choice: Value) -> Iterator[tuple[Value, Value, bool]]:
 
 
 def _computed(side: Value) -> Iterator[Value]:
-    """The elementwise operations that make up a side."""
+    """The elementwise operations that make up a side, or a part of what is joined there."""
     seen, pending = {id(side)}, [side]
     for current in pending:
         found = origin(current, selected=False)
-        if is_elementwise(found) and found.requires_grad:
-            yield found
+        joins = has(found.op, Trait.JOINS)
+        if (joins or is_elementwise(found)) and found.requires_grad:
+            if not joins:
+                yield found
             for source in found.inputs:
                 if id(source) not in seen and len(seen) < MOST:
                     seen.add(id(source))

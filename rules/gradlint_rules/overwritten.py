@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gradlint.dataclass import dataclass
 from gradlint.finding import Related, Span
@@ -28,7 +28,7 @@ from gradlint.tape import (
 )
 from gradlint_rules.arrivals import Arrival, arrivals, conditions
 from gradlint_rules.cached import of_tape
-from gradlint_rules.visited import backwards
+from gradlint_rules.visited import backwards, surely_visited, visited
 from gradlint_rules.words import calls, is_of_arguments, maker, places, quoted, to_sink, when
 
 _ROLES = {
@@ -160,9 +160,21 @@ def overwritten(paths: Paths, *, counted: bool) -> Iterator[Overwritten]:
     that it does not.
     """
     reported: set[Span] = set()
-    stale = {id(sink): found[counted] for sink, found in paths.some(_stale)}
+    yield from _overwritten(paths, _stale, reported, counted=counted)
+    if counted:
+        yield from _overwritten(paths, _stale_beside, reported, counted=True)
+
+
+def _overwritten(
+    paths: Paths,
+    stale_on: Callable[[Tape], list[tuple[Backward, dict[bool, list[_Stale]]]]],
+    reported: set[Span],
+    *,
+    counted: bool,
+) -> Iterator[Overwritten]:
+    stale = {id(sink): found[counted] for sink, found in paths.some(stale_on)}
     for sink in arrivals(paths):
-        found = [(arrival, *entry) for arrival in sink for entry in stale[id(arrival.sink)]]
+        found = [(arrival, *entry) for arrival in sink for entry in stale.get(id(arrival.sink), [])]
         for arrival, user, saved, write in sorted(found, key=_hangs_on_arguments):
             if write.at in reported:
                 continue
@@ -212,6 +224,27 @@ def _stale(tape: Tape) -> list[tuple[Backward, dict[bool, list[_Stale]]]]:
                     if write is not None:
                         reported.append((user, saved, write))
         found.append((sink, stale))
+    return found
+
+
+@of_tape
+def _stale_beside(tape: Tape) -> list[tuple[Backward, dict[bool, list[_Stale]]]]:
+    """What the backward of a part that trains layers of its own finds overwritten where an argument
+    needs a gradient, too: what these layers gave was written over what had been saved for it alone.
+    """
+    found: list[tuple[Backward, dict[bool, list[_Stale]]]] = []
+    for sink in tape.backwards():
+        if not sink.assumed or sink.caught:
+            continue
+        trained = {id(value) for value in surely_visited(sink, tape)}
+        beside = [value for value in visited(sink) if id(value) not in trained and value.saves]
+        stale: list[_Stale] = []
+        for user in beside if trained else ():
+            for saved in user.saves if is_of_arguments(user) else ():
+                write = _first_write(saved, sink, counted=True)
+                if write is not None and any(id(by) in trained for by in write.by):
+                    stale.append((user, saved, write))
+        found.append((sink, {True: stale, False: []}))
     return found
 
 
