@@ -74,6 +74,10 @@ class FixSource(Protocol):
         """One step of indentation."""
         ...
 
+    def elsewhere(self, path: str) -> FixSource:
+        """Another file of the program: what calls this one. A fix edits one file."""
+        ...
+
     def expression(self, at: Span) -> ast.expr:
         """The expression at exactly this place, or else the smallest around it."""
         ...

@@ -37,6 +37,7 @@ NAMES = (
     "GL203-step-between-two-views",
     "GL301-module-of-a-package",
     "GL401-amp-is-an-option",
+    "GL403-helper-of-another-file",
     "GL406-norm-of-each-micro-batch",
     "GL409-positions-of-a-module",
     "GL502-cleared-for-every-task",

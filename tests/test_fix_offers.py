@@ -26,6 +26,7 @@ from gradlint.rule import FixSource, rules
 
 # of the fixtures one in so many, by what they hold: another one when one of them is edited
 SHARE = 16
+OWN = pathlib.Path(__file__).parents[1] / "fixtures" / "own"
 
 
 def reported(run: Run, *paths: str) -> list[dict[str, Any]]:
@@ -230,3 +231,20 @@ def test_a_safe_fix_that_drops_a_comment_is_unsafe(tmp_path: pathlib.Path, run: 
     (tmp_path / "train.py").write_text(text.replace("  # a zero", ""))
     (found,) = (each for each in reported(run, str(tmp_path)) if each["code"] == "GL101")
     assert found["fix"]["applicability"] == "safe"
+
+
+def test_a_fix_of_a_caller_in_another_file_is_made_and_not_told_as_one_of_this_file(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
+    shutil.copytree(OWN / "GL403-helper-of-another-file" / "before", tmp_path, dirs_exist_ok=True)
+    (found,) = reported(run, str(tmp_path))
+    assert (pathlib.Path(found["filename"]).name, found["fix"]) == ("utils.py", None)
+    helper, caller = tmp_path / "utils.py", tmp_path / "train.py"
+    texts = helper.read_text(), caller.read_text()
+    run("check", "--no-cache", "--fix", str(helper))
+    assert texts == (helper.read_text(), caller.read_text())
+    run("check", "--no-cache", "--fix", str(tmp_path))
+    assert helper.read_text() == texts[0]
+    line = "            clip_gradients(model.parameters(), 0.5)\n"
+    unscaled = f"            scaler.unscale_(optimizer)\n{line}"
+    assert caller.read_text() == texts[1].replace(line, unscaled)

@@ -71,9 +71,11 @@ def _said(findings: Iterable[Finding], folder: pathlib.Path) -> Iterator[str]:
             f"  {_place(related.at, folder)} {related.message}" for related in finding.related
         )
         yield f"  help: {finding.help}"
-        fix, file = finding.fix, files.file(finding.at.path)
+        fix = finding.fix
+        file = files.file(fix.edits[0].at.path) if fix is not None else None
         if fix is not None and file is not None:
-            yield f"  {fix.applicability.value} fix: {fix.message}"
+            place = "" if file.path == finding.at.path else f" in {_relative(file.path, folder)}"
+            yield f"  {fix.applicability.value} fix{place}: {fix.message}"
             old, new = file.layout.text.splitlines(), edited(file.layout, fix.edits).splitlines()
             _, _, *lines = difflib.unified_diff(old, new, n=0, lineterm="")
             yield from (f"  {line}" for line in lines)

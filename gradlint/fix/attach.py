@@ -31,7 +31,9 @@ class Files:
             text = self.text(path)
             parsed = parse(path, text) if isinstance(text, str) else None
             self._files[path] = (
-                File(path, Layout(parsed.text, parsed.tree)) if isinstance(parsed, Source) else None
+                File(path, Layout(parsed.text, parsed.tree), self.file)
+                if isinstance(parsed, Source)
+                else None
             )
         return self._files[path]
 
@@ -58,9 +60,11 @@ def _fix(finding: Finding, files: Files) -> Fix | None:
         fix = finding.fix if mend is None else mend(finding, file)
     except NoFixError:
         return None
-    if fix is None or not _is_sound(fix, file):
+    mended = files.file(fix.edits[0].at.path) if fix is not None and fix.edits else None
+    if fix is None or mended is None or not _is_sound(fix, mended):
         return None
-    is_unsafe = fix.applicability is Applicability.SAFE and drops_a_comment(file.layout, fix.edits)
+    is_safe = fix.applicability is Applicability.SAFE
+    is_unsafe = is_safe and drops_a_comment(mended.layout, fix.edits)
     return replace(fix, applicability=Applicability.UNSAFE) if is_unsafe else fix
 
 

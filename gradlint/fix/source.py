@@ -8,7 +8,7 @@ import ast
 import functools
 import itertools
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradlint.dataclass import dataclass
@@ -44,12 +44,18 @@ _WHOLE = (
 )  # statements whose value stands alone
 
 
+def _unread(path: str) -> File | None:
+    """What a file knows of another where it was read alone: nothing."""
+    return None
+
+
 @dataclass(frozen=True)
 class File:
     """One file as a `FixSource`."""
 
     path: str
     layout: Layout
+    others: Callable[[str], File | None] = _unread
 
     @property
     def tree(self) -> ast.Module:
@@ -58,6 +64,12 @@ class File:
     @property
     def unit(self) -> str:
         return self.layout.unit
+
+    def elsewhere(self, path: str) -> File:
+        other = self.others(path)
+        if other is None:
+            raise NoFixError("the other file cannot be read")
+        return other
 
     # what stands where
 

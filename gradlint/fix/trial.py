@@ -5,6 +5,7 @@ judges them.
 from __future__ import annotations
 
 import collections
+import os
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,7 +59,9 @@ def changed(
     """
     by_path: dict[str, list[Finding]] = {}
     for finding in found:
-        by_path.setdefault(finding.at.path, []).append(finding)
+        if finding.fix is not None:
+            by_path.setdefault(finding.fix.edits[0].at.path, []).append(finding)
+    here = {os.path.realpath(file) for file in checked.files}
     after, originals = dict(contents), Contents()
     mended: list[Finding] = []
     edits: dict[str, Sequence[Edit]] = {}
@@ -68,6 +71,8 @@ def changed(
         text, kept = joined(file.layout, [finding.fix for finding in findings if finding.fix])
         place = pathlib.Path(document.file_of(path))
         content = after.get(place) or checked.texts.content(path)
+        if os.path.realpath(place) not in here and any(each.at.path != path for each in findings):
+            continue  # a caller that is not to be changed
         if isinstance(content, bytes) and (encoded := _encoded(path, text, content)):
             after[place] = encoded
             originals.setdefault(place, contents.get(place, content))

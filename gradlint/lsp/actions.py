@@ -62,7 +62,11 @@ class Menu:
 
     def _fixes(self, here: Sequence[Finding]) -> Iterator[types.CodeAction]:
         for finding in with_fixes(here, self.view.files):
-            if finding.fix is not None and finding in self._held.alone:
+            if (
+                finding.fix is not None
+                and finding in self._held.alone
+                and finding.fix.edits[0].at.path == finding.at.path
+            ):
                 title = (
                     f"{finding.code}: "
                     f"{finding.fix.message}{'' if is_safe(finding) else ' (unsafe)'}"
@@ -99,6 +103,8 @@ class Menu:
             each
             for each in with_fixes(self.findings, self.view.files)
             if each in self._held.together
+            and each.fix is not None
+            and each.fix.edits[0].at.path == each.at.path
         ]
         file = self.view.files.file(self.path)
         if not safe or file is None:

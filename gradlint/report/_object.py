@@ -23,7 +23,7 @@ def as_object(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "help": finding.help,
         **_place(finding.at),
-        "fix": _fix(finding.fix) if finding.fix else None,
+        "fix": _fix(finding.fix) if finding.fix and _is_here(finding) else None,
         "related": [_related(related) for related in finding.related],
         "url": rules()[finding.code].url,
     }
@@ -89,6 +89,13 @@ def _stretch(at: Span) -> dict[str, Any]:
         "location": {"row": at.line, "column": at.column},
         "end_location": {"row": at.end_line, "column": at.end_column},
     }
+
+
+def _is_here(finding: Finding) -> bool:
+    """Whether a fix edits the file of its finding, as those take it to do who read the edits."""
+    return finding.fix is not None and all(
+        edit.at.path == finding.at.path for edit in finding.fix.edits
+    )
 
 
 def _fix(fix: Fix) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def unscaled_first(finding: Finding, source: FixSource) -> tuple[Edit, ...]:
     """`scaler.unscale_(optimizer)` for what the scaler steps, before the gradients are clipped or
     read.
     """
-    clip, scaler = _clip(finding, source)
+    clip, scaler, source = _clip(finding, source)
     scope = source.scope(clip)
     backward = next(calls_of(scope, "scale"), None)
     steps = _steps_behind(clip, scaler, source)
@@ -89,17 +89,16 @@ def _loop_over(step: ast.Call, source: FixSource) -> ast.For | None:
     return loop if loop is not None and is_each and len(loop.body) == 1 else None
 
 
-def _clip(finding: Finding, source: FixSource) -> tuple[ast.stmt, str]:
-    """The clip, or the call of the helper that clips, where a scaler is in view; and the scaler."""
-    called = [
-        each.at
-        for each in finding.related
-        if each.role is Role.CALL and each.at.path == finding.at.path
-    ]
+def _clip(finding: Finding, source: FixSource) -> tuple[ast.stmt, str, FixSource]:
+    """The clip, or the call of the helper that clips, where a scaler is in view; the scaler, and
+    the file.
+    """
+    called = [each.at for each in finding.related if each.role is Role.CALL]
     for place in (finding.at, *called):
-        clip = source.statement(place)
         with contextlib.suppress(NoFixError):
-            return clip, scaler_around(clip, source)
+            file = source if place.path == finding.at.path else source.elsewhere(place.path)
+            clip = file.statement(place)
+            return clip, scaler_around(clip, file), file
     raise NoFixError("no scaler is in view")
 
 
