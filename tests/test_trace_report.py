@@ -256,3 +256,65 @@ def test_parameters_that_no_gradient_came_to_are_named_where_nothing_was_found(
         "no gradient came to encoder.weight, encoder.bias in any step: no loss was seen" in ran.err
     )
     assert "No finding." in ran.err
+
+
+def test_an_optimizer_that_a_library_keeps_is_not_named_by_what_the_call_gives(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "site-packages").mkdir()
+    library = """
+        import torch
+
+        def made(model):
+            return torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def fit(model):
+            optimizer = made(model)
+            for step in range(3):
+                update(model, optimizer)
+
+        def update(model, optimizer):
+            model(torch.randn(2, 4)).square().mean().backward()
+            optimizer.step()
+    """
+    (tmp_path / "site-packages" / "fitting.py").write_text(textwrap.dedent(library))
+    program = """
+        import sys
+        import torch
+        sys.path.append("site-packages")
+        import fitting
+        first, second = torch.nn.Linear(4, 1), torch.nn.Linear(4, 1)
+        result = fitting.fit(first)
+        own = fitting.made(second)
+        for step in range(3):
+            fitting.update(second, own)
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    told = trace(tmp_path, "--show-graph", "train.py").err
+    assert re.search(r"first +2 +yes +sgd ", told)
+    assert re.search(r"second +2 +yes +own ", told)
+
+
+def test_the_graph_shows_a_cut_behind_views_and_none_that_costs_no_gradient(
+    tmp_path: pathlib.Path,
+) -> None:
+    program = """
+        import torch
+        encoder, head = torch.nn.Linear(4, 8), torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+        for step in range(2):
+            hidden = encoder(torch.randn(2, 4))
+            kept = hidden.detach()
+            scores = head(kept.view(4, 4))
+            weights = (scores - scores.max().detach()).exp()
+            loss = weights.log().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    (tmp_path / "train.py").write_text(textwrap.dedent(program))
+    told = trace(tmp_path, "--show-graph", "train.py").err
+    assert re.search(
+        r"head\(kept.view\(4, 4\)\).*\n +train.py:7:12  hidden.detach\(\)  cut: detach", told
+    )
+    assert told.count("cut: ") == 1

@@ -215,12 +215,12 @@ def is_direct() -> bool:
 
 
 def is_within(place: Place, entered: Place) -> bool:
-    """Whether a place is reached by the very call in which a region was entered: a library made the
-    region around what it calls, and the user's code cannot leave it.
+    """Whether a place is reached by the very call in which something was entered or made: a library
+    keeps it around what it calls, and the user's code cannot leave or name it.
     """
     return bool(entered) and any(
         frame.activation == entered[0].activation and frame.instruction == entered[0].instruction
-        for frame in place[1:]
+        for frame in place
     )
 
 

@@ -31,7 +31,7 @@ class Holders:
         if known is None:
             place = stepper.place
             known = tape.Optimizer(
-                _bound(place) or stepper.cls.lower(), stepper.cls, at(place), stack=stack(place)
+                _name(stepper) or stepper.cls.lower(), stepper.cls, at(place), stack=stack(place)
             )
             known.unscales = stepper.unscales
             known.number = self._alike[known.at, known.stack]
@@ -74,6 +74,11 @@ class Holders:
             )
         known: tape.Scheduler = self._made[id(stepper)]
         return known
+
+
+def _name(stepper: Stepper) -> str:
+    """The variable that holds an optimizer, or '' where a library keeps it to itself."""
+    return "" if stepper.is_inner else _bound(stepper.place)
 
 
 def _bound(place: Place) -> str:

@@ -4,11 +4,11 @@ module it runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gradlint.finding import Span
-from gradlint.tape import Backward, Kind, Tape, Value, ancestors
+from gradlint.tape import Backward, Kind, Tape, Value, ancestors, graph
 
 _MOST_OPS = 4
 
@@ -61,6 +61,7 @@ def losses(tape: Tape) -> list[Backward]:
 def fold(loss: Value) -> list[Stop]:
     """The stops behind a loss, itself first; what carries no gradient only as far as the cuts."""
     values = [value for value in ancestors(loss) if _is_shown(value)]
+    fed = set(map(id, graph(loss)))
     stops: dict[Span, Stop] = {}
     of: dict[int, Stop] = {}
     for value in values:
@@ -68,7 +69,7 @@ def fold(loss: Value) -> list[Stop]:
         of[id(value)] = stop
         stop.ops.append(value.op)
         stop.carries |= value.requires_grad
-        stop.cut = stop.cut or _cut(value)
+        stop.cut = stop.cut or ("" if _goes_by(value, fed) else _cut(value))
     for value in values:
         _join(value, of)
     for stop in stops.values():
@@ -91,18 +92,49 @@ def _cut(value: Value) -> str:
     return value.cut.value if cuts and value.cut is not None else ""
 
 
+def _goes_by(cut: Value, fed: Container[int]) -> bool:
+    """Whether all that is cut off there was computed from what gets its gradient another way: the
+    maximum that a softmax takes off its logits.
+    """
+    pending = [source for source in cut.inputs if source.requires_grad and id(source) not in fed]
+    seen = set(map(id, pending))
+    for value in pending:
+        sources = [source for source in value.inputs if source.requires_grad]
+        if not sources or any(source.parameter is not None for source in sources):
+            return False
+        new = [each for each in sources if id(each) not in fed and id(each) not in seen]
+        seen.update(map(id, new))
+        pending += new
+    return True
+
+
 def _join(value: Value, of: dict[int, Stop]) -> None:
     stop = of[id(value)]
-    for source in value.inputs:
-        other = of.get(id(source))
-        if other is not None and other is not stop and other not in stop.inputs:
+    for other in _before(value, of):
+        if other is not stop and other not in stop.inputs:
             stop.inputs.append(other)
+    for source in value.inputs:
         if (
             source.parameter is not None
             and source.requires_grad
             and source.name not in stop.parameters
         ):
             stop.parameters.append(source.name)
+
+
+def _before(value: Value, of: dict[int, Stop]) -> Iterator[Stop]:
+    """The stops that a value is computed from, behind what is not shown: views of what was cut
+    off.
+    """
+    pending = list(value.inputs)
+    seen = set(map(id, pending))
+    for source in pending:
+        if id(source) in of:
+            yield of[id(source)]
+        else:
+            new = [each for each in source.inputs if id(each) not in seen]
+            seen.update(map(id, new))
+            pending += new
 
 
 def as_text(tape: Tape) -> str:

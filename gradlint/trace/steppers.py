@@ -28,6 +28,7 @@ class Stepper:
     device: str = ""
     unscales: bool = False
     is_kept: bool = False  # whether the numbers of what it holds now are taken down
+    is_inner: bool = False  # steps in the very call that made it, `result = trainer.train()`
     starved: frozenset[int] = frozenset()
     # how often the gradients had been written when a step began; None where there was none
     versions: list[int | None] = field(default_factory=list)

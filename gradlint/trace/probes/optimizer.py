@@ -13,7 +13,7 @@ import torch
 from gradlint.tape import Kind
 from gradlint.trace.capture import is_captured
 from gradlint.trace.counting import counted
-from gradlint.trace.frames import nearest
+from gradlint.trace.frames import here, is_within, nearest
 from gradlint.trace.pause import Underway
 from gradlint.trace.records import Held
 from gradlint.trace.refusals import refusals
@@ -241,6 +241,8 @@ def _before(session: Session, optimizer: Any) -> None:
         if starved != stepper.starved and stepper.steps:
             session.attention.look_again()
         stepper.starved = starved
+        if not stepper.steps:
+            stepper.is_inner = is_within(here(), stepper.place)
         if not stepper.is_kept:
             stepper.is_kept = True
             session.movement.keep(zip(stepper.held, parameters, strict=False))
