@@ -236,17 +236,18 @@ def _is_differentiated(m: Machine, value: Value, cls: Class, call: Call) -> bool
 
 def _note_returns(m: Machine, cls: Class, call: Call, optional: int) -> None:
     """Returns of `backward` that give other gradients than these inputs take, with or without the
-    optional ones.
+    optional ones; lists, where it is not known how many there are: no input takes one.
     """
     backward = function_of(m.session.member_of(cls, "backward"))
-    if backward is None or call.open or call.kwargs:
+    if backward is None or call.kwargs:
         return
     code = backward.node.code
     others = [
         {fault.at for fault in faults(backward, len(call.args) + more)}
         for more in range(1, optional + 1)
     ]
-    for fault in faults(backward, len(call.args)):
+    found = faults(backward, len(call.args))
+    for fault in (each for each in found if not call.open or each.kind == "list"):
         if any(fault.at not in other for other in others):
             continue
         detail = f"{fault.given} {len(call.args)} {fault.kind}"

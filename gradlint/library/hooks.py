@@ -30,6 +30,7 @@ from gradlint.interpret.values import (
     Tensor,
 )
 from gradlint.library.effects import lookup
+from gradlint.operations import Trait, has
 from gradlint.source import reach
 from gradlint.source.blocks import walk
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 _KEYS = frozenset(["id", "isinstance", "hash", "print", "len"])
 _DISTRIBUTED = "torch.distributed."
 READ = "read"
+_KEPT = "kept"  # one number of it, which goes nowhere else
+_REDUCED = (Trait.SUMS, Trait.MEANS, Trait.REDUCES, Trait.EXTREMES)
 # where a hook takes its argument for the gradient, and what it does with it
 Mistake = tuple[ast.expr | ast.stmt, str]
 
@@ -135,7 +138,8 @@ def mistaken(function: ast.AST, given: int) -> list[Mistake]:
         if mistaken is None:
             return []
         found += mistaken
-    return found
+    others = [each for each in found if each[1] != _KEPT]
+    return others or [(node, READ) for node, _ in found]
 
 
 def argument(function: ast.AST, given: int) -> str:
@@ -157,6 +161,7 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
         return None
     value: ast.AST = use
     is_new = False  # what was computed from it shares no memory with it
+    reduced: ast.expr | None = None  # a sum, a mean or a norm of it
     for outer in _around(use, parents):
         match outer:
             case ast.Attribute(attr=name):
@@ -172,6 +177,7 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
             case ast.Call(func=called) if called is value:
                 if isinstance(called, ast.Attribute) and called.attr.endswith("_"):
                     return [(outer, tape.WRITTEN)]
+                reduced = reduced or (outer if _is_reduction(called) else None)
                 value = outer
             case ast.Call(func=ast.Name(id=name)) if name in _KEYS:
                 return []
@@ -188,6 +194,7 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
             case ast.Call(func=ast.Attribute(attr=name, value=ast.Name(id="torch"))) if (
                 lookup(name) is not None
             ):
+                reduced = reduced or (outer if _is_reduction(outer.func) else None)
                 value = outer
             case ast.BinOp() | ast.UnaryOp():
                 value, is_new = outer, True
@@ -197,9 +204,15 @@ def _taken(use: ast.Name, parents: dict[int, ast.AST]) -> list[Mistake] | None:
                 target
             ):
                 return [(outer, READ)]
+            case _ if reduced is not None:
+                return [(reduced, _KEPT)]  # a number of it is kept, logged, compared
             case _:
-                return [] if is_new else None  # a number of it is kept, logged, compared
+                return [] if is_new else None
     return None
+
+
+def _is_reduction(called: ast.AST) -> bool:
+    return isinstance(called, ast.Attribute) and has(f"torch.{called.attr}", *_REDUCED)
 
 
 def _around(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.AST]:

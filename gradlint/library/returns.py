@@ -287,6 +287,8 @@ class _Reader:
         ):
             if value.kind == "list":
                 return Fault(node.at, "list", len(value.items))
+            if any(map(self._is_list, value.items)):
+                return Fault(node.at, "list", 0)
             if len(value.items) < inputs:
                 return Fault(node.at, "fewer", len(value.items))
             more = any(self.is_tensor(item) for item in value.items[inputs:])

@@ -180,12 +180,14 @@ def comparisons(definitions: Sequence[Definition]) -> Iterator[Part]:
         if forward is None or evidence.is_loss(name) or evidence.is_around_losses(name):
             continue
         compares = len(_required(forward.node)) > 1 and _has_shape(forward.node, is_plain=False)
-        reduces = any(_reduces(each.node) for each in own.values())
+        called = frozenset[str]().union(*(each.called for each in own.values()))
+        helpers = [each for each in definitions if len(each.path) == 1 and each.path[0] in called]
+        reduces = any(_reduces(each.node) for each in (*own.values(), *helpers))
         if (
             compares
             and reduces
             and _gives_one(forward.node)
-            and not _gives_ungraded(forward.node, own)
+            and not _gives_ungraded(forward.node, own, helpers)
         ):
             yield Part(forward.path, forward.line)
 
@@ -211,12 +213,16 @@ def _gives_one(function: ast.AST) -> bool:
     )
 
 
-def _gives_ungraded(function: ast.AST, own: Mapping[str, Definition]) -> bool:
-    """Whether it returns what a method gives that runs with grad mode off:
-    `return self.transcribe(waves)`.
+def _gives_ungraded(
+    function: ast.AST, own: Mapping[str, Definition], helpers: Sequence[Definition]
+) -> bool:
+    """Whether it returns what a method, or a function of its file, gives that runs with grad mode
+    off: `return self.transcribe(waves)`.
     """
     called = [node.func for node in _returned(function) if isinstance(node, ast.Call)]
-    methods = [
+    names = {each.id for each in called if isinstance(each, ast.Name)}
+    methods = [each for each in helpers if each.path[0] in names]
+    methods += [
         own[each.attr] for each in called if isinstance(each, ast.Attribute) and each.attr in own
     ]
     return any(

@@ -91,6 +91,7 @@ class Attributes:
         if isinstance(tensor, torch.nn.Parameter):
             held = self.memory.held(tensor, place)
             held.frozen_at = () if tensor.requires_grad else place
+            held.is_zero = not tensor.requires_grad and _is_zero(tensor)
             self.memory.of(tensor, place)
             self.session.flag_set(held, "thawed" if tensor.requires_grad else "frozen", place)
             return
@@ -304,3 +305,8 @@ def _code_of(hook: Any) -> tuple[CodeType | None, int]:
     below = inspect.unwrap(hook) if callable(hook) else hook  # its decorators
     given += inspect.ismethod(hook) or inspect.ismethod(below)
     return getattr(below, "__code__", None), given
+
+
+def _is_zero(tensor: Tensor) -> bool:
+    """Whether a tensor whose numbers can be read holds nothing but zeros."""
+    return not tensor.is_meta and not bool(tensor.detach().any())

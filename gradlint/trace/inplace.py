@@ -82,12 +82,14 @@ class Writes:
             or target._is_view()
         ):
             return False
-        own = [each for each in previous.place[:2] if each.activation == place[0].activation]
+        is_anew = COMPUTED_ANEW in previous.flags  # by code of the program, maybe, however deep
+        way = previous.place if is_anew else previous.place[:2]
+        own = [each for each in way if each.activation == place[0].activation]
         if not own or not is_for_itself(place[0].code, own[0].instruction, place[0].instruction):
             return False
         first = previous.place[0]
         is_own = own[0] is first
-        is_copy = is_own and (COMPUTED_ANEW in previous.flags or previous.name == _GETITEM)
+        is_copy = is_anew or (is_own and previous.name == _GETITEM)
         return is_copy or (not is_own and is_property(first.code, first.instruction))
 
     def _stays(self, target: Tensor, inputs: tuple[Op, ...]) -> bool:

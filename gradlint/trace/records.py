@@ -56,6 +56,7 @@ class Held:
     cell: Cell | None = None
     is_loaded: bool = False  # its values came out of a file
     is_seen: bool = False  # `nn.Parameter(…)` itself was seen, at `place`
+    is_zero: bool = False  # it held nothing but zeros when it was frozen
     serial: int = field(default_factory=lambda: next(serial))
 
 

@@ -160,6 +160,7 @@ class Values:
             known.parameter, known.name = self.parameter(held), ".".join(held.path) or held.name
             known.storage = self.storage(held.cell) if held.cell is not None else None
             known.flags |= self._flags(held)
+            known.number = 0 if held.is_zero else None
             if frozen:
                 known.cut, known.cut_at = tape.Cut.FROZEN, at(held.frozen_at or held.place)
             self._held[id(held)] = known

@@ -4,8 +4,9 @@ A hook of `register_post_accumulate_grad_hook` takes its argument for the gradie
 parameter.
 
 ## What it does
-Reports where such a hook writes to its argument, adds it to a gradient, sums it over processes or
-returns what it computes from it, and nowhere reads the argument's `.grad`.
+Reports where such a hook writes to its argument, adds it to a gradient, sums it over processes,
+returns what it computes from it or does nothing but keep a sum, a mean or a norm of it, and nowhere
+reads the argument's `.grad`.
 
 ## Why it matters
 `Tensor.register_hook` calls its hook with the gradient, `register_post_accumulate_grad_hook` with

@@ -8,6 +8,7 @@ from gradlint import evidence
 from gradlint.finding import Span
 from gradlint.operations import Trait, canonical, has
 from gradlint.tape import (
+    PREDICTED,
     Backward,
     Cut,
     Kind,
@@ -102,8 +103,11 @@ def is_meant(cut: Value) -> bool:
     """Whether the names around a cut say that it is there on purpose: a target, a teacher, a moving
     average.
 
-    What it takes that carries no gradient, such as the target of a loss, is not cut here.
+    What it takes that carries no gradient, such as the target of a loss, is not cut here; and what
+    a part is handed as a prediction is none of these, whatever it is called.
     """
+    if any(PREDICTED in source.flags for source in cut.inputs):
+        return evidence.is_left_untrained(cut.name)
     return are_meant((cut, *(source for source in cut.inputs if source.requires_grad)))
 
 
