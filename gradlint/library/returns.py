@@ -152,6 +152,10 @@ def _head(function: ir.Function) -> ir.Position:
     return line, column, line, column + len("def ") + len(function.name)
 
 
+def _is_written_list(value: ir.Node | None) -> bool:
+    return isinstance(value, ir.Display | ir.Comprehension) and value.kind == "list"
+
+
 class _Reader:
     """The names of one function, and what its expressions surely are."""
 
@@ -287,7 +291,7 @@ class _Reader:
         ):
             if value.kind == "list":
                 return Fault(node.at, "list", len(value.items))
-            if any(map(self._is_list, value.items)):
+            if any(map(_is_written_list, value.items)):
                 return Fault(node.at, "list", 0)
             if len(value.items) < inputs:
                 return Fault(node.at, "fewer", len(value.items))
@@ -306,7 +310,7 @@ class _Reader:
             made = [each for each in known if each is not None]
             only_filled = len(known) - len(made) == self.filled.count(value.id)
             return bool(made) and only_filled and all(map(self._is_list, made))
-        return isinstance(value, ir.Display | ir.Comprehension) and value.kind == "list"
+        return _is_written_list(value)
 
     def is_tensor(self, value: ir.Node | None, depth: int = 0) -> bool:
         """Whether an expression surely is one tensor."""
