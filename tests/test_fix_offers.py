@@ -248,3 +248,37 @@ def test_a_fix_of_a_caller_in_another_file_is_made_and_not_told_as_one_of_this_f
     line = "            clip_gradients(model.parameters(), 0.5)\n"
     unscaled = f"            scaler.unscale_(optimizer)\n{line}"
     assert caller.read_text() == texts[1].replace(line, unscaled)
+
+
+CLIPPED = """\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for i, x in enumerate(torch.randn(8, 2, 4)):
+    scaler.scale(model(x).mean() / 4).backward()
+{}    if (i + 1) % 4 == 0:
+{}        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+"""
+CLIP = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "added"),
+    [
+        (CLIPPED.format("", f"        {CLIP}"), ["        scaler.unscale_(optimizer)"]),
+        (CLIPPED.format(f"    {CLIP}", ""), []),  # there it would raise in the second round
+    ],
+)
+def test_gradients_are_unscaled_once_in_a_window_whichever_rules_are_selected(
+    program: str, added: list[str], run: Run, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(program)
+    shown = run("check", "--no-cache", "--select", "GL403", "--diff", str(path)).out
+    lines = [line[1:] for line in shown.splitlines() if re.match(r"\+(?!\+\+)", line)]
+    assert lines == added

@@ -91,6 +91,7 @@ from gradlint_rules.words import backward, calls, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+SPOILT_BY = frozenset(["GL406"])
 _HELP = "Call `scaler.unscale_(optimizer)` first, once in each step."
 _CLIPS = ("clip", "clamp")
 

@@ -76,6 +76,7 @@ from gradlint_rules.words import backward, calls, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+SPOILT_BY = frozenset(["GL405", "GL406"])
 _OF_SCALERS = (OptimizerStep, ScalerUpdate, Unscale)
 
 

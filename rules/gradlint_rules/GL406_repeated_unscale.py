@@ -78,6 +78,7 @@ from gradlint_rules.words import calls, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+SPOILT_BY = frozenset(["GL403"])
 _HELP = "Unscale each optimizer once, right before the step; clip all of its parameters after that."
 
 

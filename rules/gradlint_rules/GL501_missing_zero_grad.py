@@ -147,6 +147,7 @@ from gradlint_rules.words import backward, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+SPOILT_BY = frozenset(["GL502", "GL505"])
 
 
 def check(paths: Paths) -> Iterator[Report]:

@@ -89,6 +89,7 @@ from gradlint_rules.words import backward, places, to_sink
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+SPOILT_BY = frozenset(["GL501"])
 _HELP = "Clear before the backward, or after the step."
 
 

@@ -85,6 +85,7 @@ from gradlint_rules.words import backward, loss_of, places, to_sink
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+SPOILT_BY = frozenset(["GL501", "GL502"])
 _HELP = "Clear right after the step, under the same condition."
 
 

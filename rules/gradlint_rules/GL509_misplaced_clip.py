@@ -76,6 +76,7 @@ from gradlint_rules.words import backward, places
 
 SEVERITY = Severity.ERROR
 AT_RUN_TIME = True
+SPOILT_BY = frozenset(["GL403"])
 _HELP = "Clip between the backward and the step."
 
 
