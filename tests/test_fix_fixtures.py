@@ -17,6 +17,7 @@ from gradlint.source.files import discover
 
 OWN = pathlib.Path(__file__).parents[1] / "fixtures" / "own"
 NAMES = (
+    "GL101-bounds-of-what-is-drawn",
     "GL101-match-on-the-mode",
     "GL101-parent-of-the-exception",
     "GL101-schedule-of-weights",

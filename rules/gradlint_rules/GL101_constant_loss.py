@@ -267,6 +267,14 @@ def _is_settled(decision: Decision, tape: Tape) -> bool:
     return len(rounds) > len(decided)
 
 
+def _is_drawn_by(found: Starved) -> bool:
+    """Whether the constant says how numbers are drawn, which come to the loss in its place."""
+    return any(
+        has(value.op, Trait.DRAWS) and any(each is found.culprit for each in ancestors(value))
+        for value in found.arrival.sink.ancestors
+    )
+
+
 def _computed(tape: Tape) -> Iterator[Value]:
     """What the losses of a path are computed from, with them."""
     return (value for sink in tape.backwards() for value in sink.ancestors)
@@ -279,8 +287,8 @@ def _outputs(paths: Paths, found: Starved) -> dict[str, str]:
     Those that reach the most parameters come first, and of these the nearest to them: zero times an
     infinite derivative on the way would be NaN; `peers` serve as well as each other. Where a bare
     number says nothing of what is around it, `near` has the names that carry a gradient, each
-    with its line. `trained` says whether the backward has a gradient elsewhere, `set` whether
-    settings alone make the loss constant.
+    with its line. `drawn` says whether numbers are drawn by the constant, `trained` whether the
+    backward has a gradient elsewhere, `set` whether settings alone make the loss constant.
     """
     at = found.at
     bound = list(
@@ -312,6 +320,7 @@ def _outputs(paths: Paths, found: Starved) -> dict[str, str]:
             sorted(set(map(_place, paths.some(lambda tape: _trained_modules(tape, at)))))
         ),
         "trained": "yes" if _is_trained(paths, found) else "",
+        "drawn": "yes" if _is_drawn_by(found) else "",
         "set": "yes" if _is_set(found) and found.arrival.sink.sink != "autograd.grad" else "",
     }
 
@@ -363,6 +372,8 @@ def fix(finding: Finding, source: FixSource) -> Fix:
         raise NoFixError("nothing else brings a gradient: a zero would only hide that")
     if any(True for _ in calls_of(constant, "backward", "manual_backward")):
         raise NoFixError("the constant is what a loop makes that does not run")
+    if finding.hints["drawn"]:
+        return unsafe("Skip such a batch", skipped(finding, source))
     bound = finding.hints["around"].split() or bound_before(finding, source, constant)
     output = own_output(finding, constant, source) or next(
         iter(bound or given_with_gradient(finding, source, constant)), ""
