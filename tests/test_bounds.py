@@ -416,3 +416,50 @@ def _calls_from(depth: int) -> int:
 
 def test_nested_calls_take_no_memory_from_the_system_wherever_they_are_made() -> None:
     assert _calls_from(500) < 20  # without room some hundred
+
+
+GUARDED = """\
+import sys
+from contextlib import contextmanager
+import torch
+
+NAMES = [f"name{{n}}" for n in range(60)]
+
+@contextmanager
+def guarded():
+    originals = {{}}
+    for module in ("torch.nn.init", "torch.nn.modules.linear", "torch.nn.modules.conv"):
+        for name in NAMES:
+            if hasattr(sys.modules[module], name):
+                originals[module, name] = getattr(sys.modules[module], name)
+                setattr(sys.modules[module], name, print)
+    {event}
+    yield
+    for (module, name), function in originals.items():
+        setattr(sys.modules[module], name, function)
+
+def model():
+    with guarded():
+        return torch.nn.Linear(4, 1)
+
+models = [model(), model(), model(), model(), model(), model(), model(), model()]
+optimizer = torch.optim.SGD([each.weight for each in models], lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    with guarded():
+        loss = sum(each(torch.rand(2, 4)).mean() for each in models).detach()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_context_that_takes_many_steps_of_its_own_is_not_run_again(
+    tmp_path: pathlib.Path,
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(GUARDED.format(event=""))
+    short = steps(program)
+    ran = analysis.analyze([program], select=lambda code: code == "GL102")
+    assert [each.code for each in ran.findings] == ["GL102"]
+    program.write_text(GUARDED.format(event="torch.set_grad_enabled(True)"))
+    assert steps(program) > 1.3 * short  # what may switch the mode is run each time

@@ -36,8 +36,25 @@ def took(m: Machine, frame: Frame) -> None:
         return
     node = frame.function.node
     m.spent[node] = m.spent.get(node, 0) + spent
-    if m.spent[node] > _most(m) and _is_calm(m, [frame]):
+    if m.spent[node] > _most(m) and _is_calm(m, [frame], contexts=True):
         m.session.passed_over[node] = "steps"
+
+
+@contextlib.contextmanager
+def left_out(m: Machine, frame: Frame, *, is_silent: bool) -> Iterator[None]:
+    """Keeps the steps of what runs inside of a context that is written as a generator from those of
+    the generator.
+
+    One that has no event of its own, a mode or a write, can be passed over like any call.
+    """
+    steps, made = m.steps, m.made
+    try:
+        yield
+    finally:
+        if frame.began is not None:
+            began, before = frame.began
+            frame.began = began + m.steps - steps, before + m.made - made
+        frame.is_silent = is_silent
 
 
 @contextlib.contextmanager
@@ -84,14 +101,23 @@ def _most(m: Machine) -> float:
     return m.session.most / SHARE if m.session.may_train and not m.session.contract else math.inf
 
 
-def _is_calm(m: Machine, frames: list[Frame]) -> bool:
-    """Whether a call, with all that it has called, has nothing to do with gradients."""
+def _is_calm(m: Machine, frames: list[Frame], *, contexts: bool = False) -> bool:
+    """Whether a call, with all that it has called, has nothing to do with gradients.
+
+    That of a generator is none, but where it has run as a context.
+    """
     function = frames[0].function.node
-    if any(frame.function is None or frame.function.node.is_generator for frame in frames):
+    if any(
+        frame.function is None
+        or (frame.function.node.is_generator and not (contexts and frame.is_silent))
+        for frame in frames
+    ):
         return False
     if any(_bears(value, 2) for frame in frames for value in frame.locals.values()):
         return False
-    return not m.session.is_written(function.source, function.code.path, _TRAINS)
+    # a context that has run clears nothing: `setattr(module, name, function)` might
+    effects = _TRAINS & ~tape.May.CLEAR if contexts and frames[0].is_silent else _TRAINS
+    return not m.session.is_written(function.source, function.code.path, effects)
 
 
 def _bears(value: Abstract, depth: int) -> bool:

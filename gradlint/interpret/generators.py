@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gradlint import tape
+from gradlint.interpret import calm
 from gradlint.interpret.calls import run
 from gradlint.interpret.gaps import Gap, GiveUp
 from gradlint.interpret.machine import (
@@ -156,6 +157,10 @@ def _run_context_function(
 ) -> None:
     """A context manager written as a generator: its `yield` is where the body runs."""
     function = context.state["function"]
+    if function.node in m.session.passed_over:
+        m.gap(m.session.passed_over[function.node], call.frame.span(call.node), function.name)
+        inside(m.unknown(f"{function.name}()"))
+        return
     made = m.call(
         function,
         Call(call.name, context.state["args"], context.state["kwargs"], call.node, call.frame),
@@ -164,11 +169,13 @@ def _run_context_function(
         inside(made)
         return
     entered: list[Abstract] = []
+    frame, before = made.state["frame"], m.made
 
     def visit(value: Abstract) -> bool:
         if not entered:
             entered.append(value)
-            inside(value)
+            with calm.left_out(m, frame, is_silent=m.made == before):
+                inside(value)
         return False
 
     run_generator(m, made, visit, call)

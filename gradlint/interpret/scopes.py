@@ -43,6 +43,7 @@ class Frame:
     on_yield: Callable[[Abstract], Abstract] | None = None
     wanted: int = 0  # of a generator: how many values the loop over it would take
     is_endless: bool = False  # of a function: a `while True` of it came to no end
+    is_silent: bool = False  # of a generator that runs as a context: no event of its own
     began: tuple[int, int] | None = None  # of a function: the steps, and `made`, when it was called
 
     def span(self, node: ir.Node) -> Span:
