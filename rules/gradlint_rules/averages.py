@@ -13,11 +13,10 @@ from gradlint.finding import Edit
 from gradlint.operations import Trait, has
 from gradlint.rule import FixSource, NoFixError
 from gradlint_rules.order import calls_of
-from gradlint_rules.uncut import is_copy, values_of
+from gradlint_rules.uncut import DROPPED, is_copy, values_of
 
 _PACKAGES = {"numpy", "statistics"}
 _ALIKE = (Trait.MEANS, Trait.SUMS)  # what NumPy and torch compute alike
-_LEAVING = ("item", "tolist", "numpy", "cpu", "detach")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +103,16 @@ def _item(item: ast.expr, source: FixSource) -> Iterator[tuple[ast.expr, ast.exp
     yield item, tensor
 
 
+def _takes_out(name: str) -> bool:
+    """Whether a method without arguments gives the same numbers, with a gradient or without."""
+    return name == "numpy" or name in DROPPED or has(name, Trait.CASTS)
+
+
 def _tensor(number: ast.expr, source: FixSource) -> ast.expr:
     """What a number or array is taken out of: `x` of `float(x)` and `x.detach().cpu().numpy()`."""
     while True:
         match number:
-            case ast.Call(func=ast.Attribute(attr=name, value=value), args=[]) if name in _LEAVING:
+            case ast.Call(func=ast.Attribute(attr=name, value=value), args=[]) if _takes_out(name):
                 number = value
             case ast.Call(func=ast.Name(id="float"), args=[value], keywords=[]):
                 number = value

@@ -13,7 +13,7 @@ from gradlint_rules.modes import grad_mode_on, is_grad_mode
 from gradlint_rules.order import called_name
 from gradlint_rules.rounding import cast_back, passed_through, straight_through
 
-_DROPPED = {"detach", "detach_", "item", "tolist", "requires_grad_"}
+DROPPED = {"detach", "detach_", "item", "tolist", "requires_grad_"}
 _DROPPING = {"torch.detach", "torch.Tensor.detach", "torch.detach_", "torch.Tensor.detach_"}
 _PASSED_ON = {"float", "int", "numpy.asarray", "numpy.array"}
 _LISTS = (ast.List, ast.ListComp, ast.Tuple)
@@ -33,7 +33,7 @@ def uncut(node: ast.expr, source: FixSource) -> tuple[Edit, ...]:
             return (_with_graph(node, source),)
         case ast.Call(func=func) if source.called(func) in _DROPPING:
             return _passed_on(node, _first_argument(node), source)
-        case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in _DROPPED:
+        case ast.Call(func=ast.Attribute(attr=name, value=value)) if name in DROPPED:
             return _without_call(node, value, source)
         case ast.Call(func=func, args=[ast.expr() as argument, *_]) if (
             source.called(func) in _PASSED_ON
