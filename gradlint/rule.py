@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import ast
 import functools
-import glob
 import importlib
-import os
 import pkgutil
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
 from gradlint.dataclass import dataclass
-from gradlint.errors import UserError
 from gradlint.finding import Edit, Finding, Fix, Related, Severity, Span
+from gradlint.plugins import installed
 
 if TYPE_CHECKING:
     from gradlint.paths import Paths
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 
 CODE = re.compile(r"[A-Z]{2,}[0-9]{3}")
 _MODULE = re.compile(r"([A-Z]{2,}[0-9]{3})_([a-z0-9_]+)")
-PLUGIN_GROUP = "gradlint.rules"
 SETTLING = 3  # times that rules are asked, with more paths each time
 DOCS = "https://torch-gradlint.readthedocs.io/rules/"  # where the site is to be published
 
@@ -374,30 +370,4 @@ def at_run_time() -> frozenset[str]:
 @functools.cache
 def packages() -> tuple[ModuleType, ...]:
     """The packages that hold rules: ours, and those of plugins."""
-    return (importlib.import_module("gradlint_rules"), *_plugins())
-
-
-def _plugins() -> Iterator[ModuleType]:
-    if any(map(_offers_rules, sys.path)):
-        # takes longer than all else that a check imports from Python's library
-        from importlib import metadata
-
-        for point in metadata.entry_points(group=PLUGIN_GROUP):
-            try:
-                yield point.load()
-            except ImportError as error:
-                source = point.dist.name if point.dist else point.value
-                raise UserError(f"the rules of {source} cannot be loaded: {error}") from None
-
-
-def _offers_rules(folder: str) -> bool:
-    """Whether a distribution installed in `folder` names a plugin; what is in an archive is not
-    looked into.
-    """
-    if os.path.isfile(folder):
-        return True
-    for file in glob.iglob("*-info/entry_points.txt", root_dir=folder or os.curdir):
-        with open(os.path.join(folder, file), "rb") as stream:
-            if PLUGIN_GROUP.encode() in stream.read():
-                return True
-    return False
+    return (importlib.import_module("gradlint_rules"), *installed())
