@@ -16,7 +16,7 @@ LAYERS = (
     "dataclass", "errors", "garbage", "guess", "memo", "names", "operations", "owners", "evidence",
     "output",
     "room", "watch",
-    "parallel", "finding", "tape/", "coverage", "paths", "rule", "rules/", "completion",
+    "parallel", "finding", "tape/", "coverage", "paths", "plugins", "rule", "rules/", "completion",
     "fingerprint", "report/",
     "ignore", "settings", "config", "source/", "library/effects", "library/layer_effects", "ir/",
     "interpret/", "program/", "contracts/",
