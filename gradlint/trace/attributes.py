@@ -91,7 +91,8 @@ class Attributes:
         if isinstance(tensor, torch.nn.Parameter):
             held = self.memory.held(tensor, place)
             held.frozen_at = () if tensor.requires_grad else place
-            held.is_zero = not tensor.requires_grad and _is_zero(tensor)
+            if not (self.session.step or is_captured(tensor)):  # to ask waits for a device
+                held.is_zero = not tensor.requires_grad and _is_zero(tensor)
             self.memory.of(tensor, place)
             self.session.flag_set(held, "thawed" if tensor.requires_grad else "frozen", place)
             return

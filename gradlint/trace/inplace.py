@@ -52,7 +52,7 @@ class Writes:
             )
             if not after.requires_grad and after.cut is None and after.kind is not Kind.OPERATION:
                 after.kind = Kind.OPERATION
-            after.flags |= previous.flags & {"data", "grad"}
+            after.flags |= previous.flags & {"data", "grad", COMPUTED_ANEW}
             after.gradient_of = previous.gradient_of
             self.memory.remember(target, after)
             self.memory.wrote(target, after)
