@@ -89,6 +89,8 @@ def _once(folder: pathlib.Path, words: tuple[str, ...], seconds: int) -> Traced:
 def _server() -> subprocess.Popen[str]:
     # Under a name that is no file's, so that its frames, a loop among them, are not taken for the
     # program's.
+    from truth import buffered
+
     tests = os.path.dirname(__file__)
     run = (
         f"import sys; sys.path.insert(0, {tests!r}); import forking; del sys.path[0]; "
@@ -103,15 +105,6 @@ def _server() -> subprocess.Popen[str]:
     )
     atexit.register(server.communicate)  # it ends when its stdin is closed
     return server
-
-
-def buffered() -> dict[str, str]:
-    """The environment in which what two ranks print to one file comes in whole lines.
-
-    With PYTHONUNBUFFERED, `print` writes a line and its end apart, and another rank's line may come
-    between.
-    """
-    return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 def _serve() -> None:

@@ -109,10 +109,23 @@ def _observe(folder: pathlib.Path, entry: str, seconds: int) -> Record:
 def _server() -> subprocess.Popen[str]:
     """The process that forks; it ends when its stdin is closed, at the end of this one."""
     server = subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=buffered(),
     )
     atexit.register(server.communicate)
     return server
+
+
+def buffered() -> dict[str, str]:
+    """The environment in which what two ranks print to one file comes in whole lines.
+
+    With PYTHONUNBUFFERED, `print` writes a line and its end apart, and another rank's line may come
+    between.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 class Watch:
