@@ -112,7 +112,7 @@ PROGRAMS["GL520 joined by plus"] = """\
 """
 PROGRAMS["GL520 in groups"] = """\
  head = nn.Linear(3, 3)
--first = torch.optim.SGD([{"params": model.parameters()}, {"params": head.parameters(), "lr": 0.01}], lr=0.1)
+-first = torch.optim.SGD([{"params": model.parameters()}, {"params": head.parameters()}], lr=0.1)
 +first = torch.optim.SGD([{"params": model.parameters()}], lr=0.1)
  second = torch.optim.SGD(head.parameters(), lr=0.1)
  for x, y in data:
